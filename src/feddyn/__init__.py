@@ -1,0 +1,74 @@
+"""Federated learning by dynamic regularization (FedDyn, Acar et al., ICLR 2021), exact, with its baselines.
+
+Names are imported when they are first used, so that the command line answers before PyTorch is loaded.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Problem, Scaffold, Solution
+    from feddyn.data.population import Population
+    from feddyn.data.synthetic import synthetic
+    from feddyn.errors import Diverged, FeddynError, InputError
+    from feddyn.local import SGD, Exact, OneStep, Solver, Work
+    from feddyn.models.flat import FlatModel
+    from feddyn.simulation.evaluation import Evaluation, Target
+    from feddyn.simulation.plan import Plan
+    from feddyn.simulation.run import Run, Simulation, simulate
+
+_HOMES = {
+    "feddyn.algorithms": (
+        "Algorithm",
+        "FedAvg",
+        "FedDyn",
+        "FedProx",
+        "FedSplit",
+        "Problem",
+        "Scaffold",
+        "Solution",
+    ),
+    "feddyn.data.population": ("Population",),
+    "feddyn.data.synthetic": ("synthetic",),
+    "feddyn.errors": ("Diverged", "FeddynError", "InputError"),
+    "feddyn.local": ("SGD", "Exact", "OneStep", "Solver", "Work"),
+    "feddyn.models.flat": ("FlatModel",),
+    "feddyn.simulation.evaluation": ("Evaluation", "Target"),
+    "feddyn.simulation.plan": ("Plan",),
+    "feddyn.simulation.run": ("Run", "Simulation", "simulate"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "SGD",
+    "Algorithm",
+    "Diverged",
+    "Evaluation",
+    "Exact",
+    "FedAvg",
+    "FedDyn",
+    "FedProx",
+    "FedSplit",
+    "FeddynError",
+    "FlatModel",
+    "InputError",
+    "OneStep",
+    "Plan",
+    "Population",
+    "Problem",
+    "Run",
+    "Scaffold",
+    "Simulation",
+    "Solution",
+    "Solver",
+    "Target",
+    "Work",
+    "simulate",
+    "synthetic",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'feddyn' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,89 @@
+"""What every method is: a small pure map between vectors.
+
+A method hands each active device k one problem,
+
+    minimise  f_k(theta) + <tilt, theta> + prox/2 * ||theta - center||^2 ,  starting at `start`,
+
+and turns what the device found into the device's next state and an upload. The server sees the sum of the uploads and
+how many there were, never a list. All of it is plain tensor arithmetic on the last axis, so the same code runs on one
+vector, on a cohort of devices (devices on axis -2) and on a sweep of settings (any axes before that).
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple, TypeAlias
+
+import torch
+
+from feddyn.errors import InputError
+
+Vector: TypeAlias = torch.Tensor
+"""A flat model or gradient: shape (d,), or (..., d) when stacked."""
+Scalar: TypeAlias = float | torch.Tensor
+"""A number, or a column (..., 1) of numbers when stacked."""
+State: TypeAlias = dict[str, Vector]
+"""Named vectors: what a server or device remembers, or what crosses the wire."""
+
+
+class Problem(NamedTuple):
+    """What an active device has to minimise. `tilt` None is zero; `center` matters only where `prox` is not zero."""
+
+    start: Vector
+    tilt: Vector | None = None
+    prox: Scalar = 0.0
+    center: Vector | None = None
+
+
+class Solution(NamedTuple):
+    """What a solver found. `path` is the sum of the step sizes it walked, None where it does not walk."""
+
+    theta: Vector
+    path: Scalar | None = None
+
+
+class Algorithm(ABC):
+    """A federated method. Final classes implement it; none extends another.
+
+    `share` is n_k / mean(n), the device's part of the data relative to an equal split.
+    """
+
+    @abstractmethod
+    def server(self, theta: Vector) -> State:
+        """The server's state before the first round; `theta` is its model."""
+
+    @abstractmethod
+    def device(self, theta: Vector) -> State:
+        """A device's state before its first activity; `theta` is the initial model."""
+
+    @abstractmethod
+    def broadcast(self, server: State) -> State:
+        """All that an active device may see of the server."""
+
+    @abstractmethod
+    def problem(self, down: State, device: State, share: Scalar) -> Problem:
+        """What the device has to solve this round."""
+
+    @abstractmethod
+    def report(self, down: State, device: State, share: Scalar, found: Solution) -> tuple[State, State]:
+        """The device's next state, and its upload."""
+
+    @abstractmethod
+    def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
+        """The server's next state from the sum of `count` uploads, of `devices` devices in all."""
+
+    @abstractmethod
+    def weight(self, share: Scalar) -> Scalar:
+        """The device's weight in the means of the active and of all device models."""
+
+
+def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
+    """Refuse a hyperparameter that is not a finite number, or column of numbers, above zero (or, with `zero`, at it)."""
+    if isinstance(value, int | float | torch.Tensor) and not isinstance(value, bool):
+        number = torch.as_tensor(value)
+        if bool((number.isfinite() & ((number >= 0) if zero else (number > 0))).all()):
+            return
+    raise InputError(f"{where}: {name} must be a finite number {'of at least' if zero else 'above'} 0, not {value!r}")
+
+
+def weighted_mean_upload(share: Scalar, theta: Vector) -> State:
+    """The upload of a mean weighted by the devices' data: share_k * theta_k and share_k itself."""
+    return {"theta": share * theta, "share": share * torch.ones_like(theta[..., :1])}

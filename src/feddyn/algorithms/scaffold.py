@@ -1,0 +1,54 @@
+r"""SCAFFOLD: stochastic controlled averaging (Karimireddy et al., ICML 2020), option II, global step 1.
+
+Round t, for every active device k in P_t, K steps of length lr from the server's model along corrected gradients:
+
+    theta_k <- theta_k - lr (grad f_k(theta_k) + c/share_k - c_k)
+    c_k^+    = c_k - c + (theta^{t-1} - theta_k) / (K lr)
+    theta^t  = 1/|P_t| SUM_{k in P_t} theta_k
+    c^t      = c^{t-1} + 1/m SUM_{k in P_t} share_k (c_k^+ - c_k)
+
+A constant correction of the gradient is a tilt of the objective, so this too is one problem per device. K lr is the
+length of the path walked, the sum of the step sizes, which is also right where the step size changes on the way; the
+FedDyn authors' code divides by K times the undecayed lr. Both c and the model cross the wire: two models a round.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.errors import InputError
+
+
+@final
+@dataclass(frozen=True)
+class Scaffold(Algorithm):
+    """SCAFFOLD; it has no parameters of its own and needs a solver that reports its path."""
+
+    def server(self, theta: Vector) -> State:
+        return {"theta": theta, "c": torch.zeros_like(theta)}
+
+    def device(self, theta: Vector) -> State:
+        return {"c": torch.zeros_like(theta)}
+
+    def broadcast(self, server: State) -> State:
+        return {"theta": server["theta"], "c": server["c"]}
+
+    def problem(self, down: State, device: State, share: Scalar) -> Problem:
+        return Problem(start=down["theta"], tilt=down["c"] / share - device["c"])
+
+    def report(self, down: State, device: State, share: Scalar, found: Solution) -> tuple[State, State]:
+        if found.path is None:
+            raise InputError(
+                "Scaffold: the solver does not report the path that it walked (the sum of its step sizes), from which "
+                "SCAFFOLD computes its control variates; return Solution(theta, path) or use SGD"
+            )
+        control = device["c"] - down["c"] + (down["theta"] - found.theta) / found.path
+        return {"c": control}, {"theta": found.theta, "c": share * (control - device["c"])}
+
+    def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
+        return {"theta": total["theta"] / count, "c": server["c"] + total["c"] / devices}
+
+    def weight(self, share: Scalar) -> Scalar:
+        return 1.0

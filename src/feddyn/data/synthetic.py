@@ -1,0 +1,75 @@
+r"""The paper's synthetic problem (appendix 'Synthetic Data'): multiclass logistic regression with one kind of
+heterogeneity at a time.
+
+Device i labels its points by its own linear model, y = argmax(theta*_i x + b*_i):
+
+    type 1   theta*_i, b*_i elementwise ~ N(mu_i, 1) ,  mu_i ~ N(0, gamma_1)     other labels     off: one draw, N(0, 1), for all
+    type 2   x ~ N(nu_i, diag(k^-1.2)) ,  nu_i ~ N(beta_i, 1) ,  beta_i ~ N(0, gamma_2)   other features   off: nu_i = 0
+    type 3   n_i ~ lognormal with variance gamma_3 of log n_i                    other sizes      off: all equal
+
+The paper does not say gamma; here gamma_1 = gamma_2 = 1 and gamma_3 = 0.25 where a type is on (of log n, so that a
+device has between a third and three times the median number of samples). Sizes are scaled to the mean asked for.
+"""
+
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+
+from feddyn.data.population import Population
+from feddyn.errors import InputError, nearest
+
+Kind: TypeAlias = Literal["homogeneous", "type1", "type2", "type3"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+GAMMA_1, GAMMA_2, GAMMA_3 = 1.0, 1.0, 0.25
+
+
+def synthetic(
+    kind: Kind, *, devices: int = 20, samples: int = 200, features: int = 30, classes: int = 5, seed: int = 0
+) -> Population:
+    """A draw of the synthetic problem; `samples` is the mean number a device. It has no test set: train = test."""
+    if kind not in KINDS:
+        raise InputError(f"synthetic problem {kind!r} is not known; {nearest(str(kind), KINDS)}")
+    for name, value, least in (
+        ("devices", devices, 1),
+        ("samples", samples, 1),
+        ("features", features, 1),
+        ("classes", classes, 2),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise InputError(f"synthetic problem: {name} must be a whole number of at least {least}, not {value!r}")
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    sizes = _sizes(rng, devices, samples) if kind == "type3" else np.full(devices, samples)
+    deviation = np.arange(1, features + 1) ** -0.6  # the square root of the variances k^-1.2
+    theta, bias = rng.standard_normal((classes, features)), rng.standard_normal(classes)
+    x, y = [], []
+    for size in sizes:
+        mean = np.zeros(features)
+        if kind == "type1":
+            mu = rng.normal(0, np.sqrt(GAMMA_1))
+            theta, bias = rng.normal(mu, 1, (classes, features)), rng.normal(mu, 1, classes)
+        if kind == "type2":
+            mean = rng.normal(rng.normal(0, np.sqrt(GAMMA_2)), 1, features)
+        points = rng.normal(mean, deviation, (size, features))
+        x.append(points)
+        y.append(np.argmax(points @ theta.T + bias, axis=1))
+    return Population.from_arrays(
+        torch.from_numpy(np.concatenate(x)).float(),
+        np.concatenate(y),
+        np.repeat(np.arange(devices), sizes),
+        origin={
+            "source": "synthetic",
+            "kind": kind,
+            "devices": devices,
+            "samples": samples,
+            "features": features,
+            "classes": classes,
+            "seed": seed,
+        },
+    )
+
+
+def _sizes(rng: np.random.Generator, devices: int, mean: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Lognormal sizes, at least 1, scaled to the mean."""
+    raw = rng.lognormal(0, np.sqrt(GAMMA_3), devices)
+    return np.maximum(1, np.round(raw * mean / raw.mean())).astype(np.int64)

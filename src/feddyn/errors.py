@@ -1,0 +1,30 @@
+"""What can go wrong, each in one sentence that says what, where and how to mend it."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class FeddynError(Exception):
+    """Anything that feddyn refuses or stops at; its text is one sentence for the user."""
+
+
+class InputError(FeddynError, ValueError):
+    """A setting, an argument or data that cannot be used."""
+
+
+class Diverged(FeddynError, ArithmeticError):
+    """Training left the finite numbers; `run` holds all rounds before that one."""
+
+    run: Any = None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The tail of an error sentence: the nearest known name, or all of them.
+
+    >>> nearest("fedyn", ["feddyn", "fedavg"])
+    "did you mean 'feddyn'?"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

@@ -1,0 +1,8 @@
+"""How a device solves its problem."""
+
+from feddyn.local.exact import Exact
+from feddyn.local.one_step import OneStep
+from feddyn.local.sgd import SGD
+from feddyn.local.work import DeviceWork, Solver, Step, Work
+
+__all__ = ["SGD", "DeviceWork", "Exact", "OneStep", "Solver", "Step", "Work"]

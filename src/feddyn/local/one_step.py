@@ -1,0 +1,45 @@
+r"""One full gradient step, the solver of FedDynOneGD (the paper's Algorithm 2) and of distributed SGD.
+
+From `start`, along the gradient of the whole penalised objective over all of the device's samples:
+
+    theta_k = start - step * ( grad f_k(start) + tilt + prox (start - center) ) ,   step = lr, or 1/prox without one
+
+With FedDyn's problem (start = center = theta, tilt = -lambda_k, prox = alpha_k) the default is the paper's
+theta_k = theta - (grad L_k(theta) - lambda_k) / alpha_k, after which lambda_k becomes grad L_k(theta). It is stable for
+alpha above 1.5 L, L being the smoothness of the losses.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+from feddyn.algorithms.base import Problem, Scalar, Solution, require_number
+from feddyn.errors import InputError
+from feddyn.local.work import Work
+
+
+@final
+@dataclass(frozen=True)
+class OneStep:
+    """One full gradient step of length `lr`; None: 1/prox, for methods that have a quadratic penalty."""
+
+    lr: Scalar | None = None
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_number("OneStep", "weight_decay", self.weight_decay, zero=True)
+        if self.lr is not None:
+            require_number("OneStep", "lr", self.lr)
+
+    def __call__(self, problem: Problem, work: Work) -> Solution:
+        if self.lr is None and isinstance(problem.prox, float) and problem.prox == 0:
+            raise InputError(
+                "OneStep: without lr its length is 1/prox, but this method has no quadratic penalty; give lr"
+            )
+        start = work.theta.copy_(problem.start)
+        slope = work.gradient() + self.weight_decay * start
+        if problem.tilt is not None:
+            slope = slope + problem.tilt
+        if problem.center is not None:
+            slope = slope + problem.prox * (start - problem.center)
+        step = 1 / problem.prox if self.lr is None else self.lr
+        return Solution(start - step * slope, step)

@@ -1,0 +1,87 @@
+r"""SGD on a device's problem: the one training loop of this project.
+
+Every step, on a batch B of the device's samples, for whatever method set the problem:
+
+    theta <- theta - lr_t ( g + weight_decay * theta ) ,   g = grad f_B(theta) + tilt + prox (theta - center)
+
+With `clip`, g is scaled to norm `clip` where it is longer, as a whole: the gradient of the penalised objective, weight
+decay outside. (The FedDyn authors' code leaves FedDyn's prox * theta outside the clip, which breaks the fixed point
+where alpha ||theta|| > clip; the two differ only in steps where the clip is active.)
+
+The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every).
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from feddyn.algorithms.base import Problem, Scalar, Solution, Vector, require_number
+from feddyn.errors import InputError
+from feddyn.local.work import Work
+
+
+@final
+@dataclass(frozen=True)
+class SGD:
+    """Plain SGD for a number of passes (`epochs`) or of `steps`; `batch_size` None: full batch; `clip` None: off."""
+
+    lr: Scalar
+    epochs: int | None = None
+    batch_size: int | None = None
+    weight_decay: float = 0.0
+    lr_decay: float = 1.0
+    clip: float | None = None
+    steps: int | None = None
+    halve_every: int | None = None
+
+    def __post_init__(self) -> None:
+        require_number("SGD", "lr", self.lr)
+        require_number("SGD", "lr_decay", self.lr_decay)
+        require_number("SGD", "weight_decay", self.weight_decay, zero=True)
+        if self.clip is not None:
+            require_number("SGD", "clip", self.clip)
+        for name in ("epochs", "steps", "batch_size", "halve_every"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise InputError(f"SGD: {name} must be a whole number of at least 1, not {value!r}")
+        if (self.epochs is None) == (self.steps is None):
+            raise InputError("SGD: give either epochs (passes over the device's data) or steps, and not both")
+
+    def __call__(self, problem: Problem, work: Work) -> Solution:
+        theta = work.theta.copy_(problem.start)
+        lr = torch.as_tensor(self.rate(work.round), dtype=theta.dtype, device=theta.device)
+        step = self._whole if self.clip is None else self._clipped
+        constant = _constant(problem)
+        path: Scalar = 0.0
+        for batch, alive in work.steps(self.epochs, self.steps, self.batch_size):
+            length = lr if alive is None else lr * alive
+            step(theta, work.gradient(batch), problem.prox, constant, length)
+            path = path + length
+        return Solution(theta, path)
+
+    def rate(self, round: int) -> Scalar:
+        """The step size in a round, counted from 0."""
+        halvings = 0 if self.halve_every is None else round // self.halve_every
+        return self.lr * (self.lr_decay**round * 0.5**halvings)
+
+    def _whole(self, theta: Vector, grad: Vector, prox: Scalar, constant: Vector | None, lr: torch.Tensor) -> None:
+        theta.mul_(1 - lr * (prox + self.weight_decay)).addcmul_(grad, lr, value=-1)
+        if constant is not None:
+            theta.addcmul_(constant, lr, value=-1)
+
+    def _clipped(self, theta: Vector, grad: Vector, prox: Scalar, constant: Vector | None, lr: torch.Tensor) -> None:
+        assert self.clip is not None
+        g = grad + prox * theta
+        if constant is not None:
+            g += constant
+        g *= (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
+        theta.mul_(1 - lr * self.weight_decay).addcmul_(g, lr, value=-1)
+
+
+def _constant(problem: Problem) -> Vector | None:
+    """The part of the penalty's gradient, tilt + prox (theta - center), that does not depend on theta."""
+    if problem.center is None:
+        return problem.tilt
+    pull = -problem.prox * problem.center
+    return pull if problem.tilt is None else pull + problem.tilt

@@ -1,0 +1,1 @@
+"""Networks, and any nn.Module as a function of one flat vector."""

@@ -1,0 +1,77 @@
+"""An nn.Module as a function of one flat vector, as in the paper: theta in R^d."""
+
+import copy
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from feddyn.algorithms.base import Vector
+from feddyn.errors import InputError
+
+Loss: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""(model output, targets) -> the mean loss over the batch."""
+
+
+class FlatModel:
+    """A copy of a module whose trainable parameters are views of the vector `theta`, and their gradients of `grad`.
+
+    The order is that of `module.parameters()`; shared (tied) parameters count once, frozen ones not at all.
+    """
+
+    def __init__(self, module: nn.Module, loss: Loss = nn.functional.cross_entropy):
+        _refuse_running_statistics(module)
+        self.module, self.loss = copy.deepcopy(module), loss
+        named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+        if not named:
+            raise InputError(f"the model {type(module).__name__} has no trainable parameters")
+        kinds = {(p.dtype, p.device) for _, p in named}
+        if len(kinds) > 1 or not next(iter(kinds))[0].is_floating_point:
+            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+            raise InputError(f"the model's parameters must be of one floating-point type on one device, not {found}")
+        self.theta = torch.cat([p.detach().reshape(-1) for _, p in named])
+        self.grad = torch.zeros_like(self.theta)
+        self._layout: list[tuple[str, int, torch.Size]] = []
+        at = 0
+        for name, p in named:
+            self._layout.append((name, at, p.shape))
+            end = at + p.numel()
+            p.data, p.grad = self.theta[at:end].view(p.shape), self.grad[at:end].view(p.shape)
+            at = end
+
+    @property
+    def size(self) -> int:
+        """d, the number of trainable parameters."""
+        return self.theta.numel()
+
+    def gradient(self, x: torch.Tensor, y: torch.Tensor) -> Vector:
+        """The gradient of the mean loss at `theta`; the vector returned is `grad`, and the next call overwrites it."""
+        self.grad.zero_()
+        torch.autograd.backward(self.loss(self.module(x), y))
+        return self.grad
+
+    def function(self, theta: Vector, x: torch.Tensor) -> torch.Tensor:
+        """The module's output as a pure, differentiable function of a vector."""
+        return torch.as_tensor(functional_call(self.module, self.named(theta), (x,)))
+
+    def named(self, theta: Vector) -> dict[str, torch.Tensor]:
+        """The vector cut into the module's parameters, as views."""
+        return {name: theta[at : at + shape.numel()].view(shape) for name, at, shape in self._layout}
+
+
+def with_parameters(module: nn.Module, theta: Vector) -> nn.Module:
+    """A copy of the module with these trainable parameters, for use outside of feddyn."""
+    copied = copy.deepcopy(module)
+    nn.utils.vector_to_parameters(theta, (p for p in copied.parameters() if p.requires_grad))
+    return copied
+
+
+def _refuse_running_statistics(module: nn.Module) -> None:
+    for name, layer in module.named_modules():
+        if getattr(layer, "track_running_stats", False):
+            raise InputError(
+                f"the layer {name or 'at the top'!s} ({type(layer).__name__}) keeps running statistics, which are not "
+                "parameters and cannot be averaged between devices; use nn.GroupNorm instead"
+            )

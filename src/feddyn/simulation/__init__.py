@@ -1,0 +1,1 @@
+"""Running a federation on one machine."""

@@ -1,0 +1,95 @@
+"""How good a model is: loss, accuracy and, on training data, the objective that is minimised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import torch
+
+from feddyn.algorithms.base import Vector, require_number
+from feddyn.data.population import Population
+from feddyn.errors import InputError, nearest
+from feddyn.models.flat import FlatModel
+
+Name: TypeAlias = Literal["server", "active", "all"]
+Metric: TypeAlias = Literal["loss", "accuracy", "objective"]
+Figures: TypeAlias = dict[str, float]
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure to reach: accuracy of at least, or loss or objective of at most `value`.
+
+    The objective is the training loss plus weight_decay/2 ||theta||^2. As in the paper, the mean of all devices counts.
+    """
+
+    metric: Metric
+    value: float
+    model: Name = "all"
+    stop: bool = True
+
+    def __post_init__(self) -> None:
+        if self.metric not in get_args(Metric):
+            raise InputError(
+                f"target: metric {self.metric!r} is not known; {nearest(str(self.metric), get_args(Metric))}"
+            )
+        if self.model not in get_args(Name):
+            raise InputError(f"target: model {self.model!r} is not known; {nearest(str(self.model), get_args(Name))}")
+        require_number("target", "value", self.value)
+
+    def reached(self, models: dict[str, Figures]) -> bool:
+        """Whether the figures of a round reach the target."""
+        figure = models[self.model][self.metric]
+        return figure >= self.value if self.metric == "accuracy" else figure <= self.value
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Which models are evaluated, and every how many rounds (the last round always is)."""
+
+    every: int = 1
+    models: Sequence[Name] = ("server", "active", "all")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.every, int) or isinstance(self.every, bool) or self.every < 1:
+            raise InputError(f"evaluation: every must be a whole number of at least 1, not {self.every!r}")
+        if not self.models or isinstance(self.models, str):
+            raise InputError(f"evaluation: models must be a list out of {', '.join(get_args(Name))}")
+        for name in self.models:
+            if name not in get_args(Name):
+                raise InputError(f"evaluation: model {name!r} is not known; {nearest(str(name), get_args(Name))}")
+
+
+class Evaluator:
+    """Evaluates vectors on the test set, or on the training data where there is none."""
+
+    def __init__(self, model: FlatModel, population: Population, weight_decay: float):
+        self.model = model
+        self.x, self.y = population.test or (population.x, population.y)
+        self.weight_decay = weight_decay if population.test is None else None
+
+    def __call__(self, models: dict[str, Vector]) -> dict[str, Figures]:
+        figures: dict[str, Figures] = {}
+        for name, theta in models.items():
+            same = next((other for other in figures if torch.equal(models[other], theta)), None)
+            figures[name] = self._figures(theta) if same is None else figures[same]
+        return figures
+
+    @torch.inference_mode()
+    def _figures(self, theta: Vector) -> Figures:
+        self.model.theta.copy_(theta)
+        self.model.module.eval()
+        loss = hits = 0.0
+        classes = not self.y.is_floating_point() and self.y.dim() == 1
+        for x, y in zip(self.x.split(CHUNK), self.y.split(CHUNK), strict=True):
+            output = self.model.module(x)
+            loss += float(self.model.loss(output, y)) * len(y)
+            if classes:
+                hits += int((output.argmax(-1) == y).sum())
+        figures = {"loss": loss / len(self.y)}
+        if classes:
+            figures["accuracy"] = hits / len(self.y)
+        if self.weight_decay is not None:
+            figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
+        return figures

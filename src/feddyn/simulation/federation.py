@@ -1,0 +1,146 @@
+"""One round: broadcast, every active device solves its problem, the uploads are added up, the server moves."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.data.population import Population
+from feddyn.errors import Diverged, InputError
+from feddyn.local.work import DeviceWork, Solver
+from feddyn.models.flat import FlatModel, Loss
+from feddyn.simulation.randomness import generator, integer
+
+HELP = "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha"
+
+
+class Cost(NamedTuple):
+    """What a round cost: the models a device transmits relative to FedAvg, bytes, and gradients of single samples."""
+
+    models: int
+    bytes_up: int
+    bytes_down: int
+    gradients: int
+
+
+class Federation:
+    """The server and its devices between rounds.
+
+    `devices` and `latest` hold the states and the last models of the devices that were ever active; all others have the
+    initial ones.
+    """
+
+    def __init__(
+        self, module: nn.Module, population: Population, algorithm: Algorithm, solver: Solver, *, seed: int, loss: Loss
+    ):
+        self.model = FlatModel(module, loss)
+        self.population = population.to(self.model.theta.dtype, self.model.theta.device)
+        self.algorithm, self.solver, self.seed = algorithm, solver, seed
+        _try_out(self.model, self.population)
+        self.initial = self.model.theta.clone()
+        self.server = algorithm.server(self.initial)
+        self.devices: dict[int, State] = {}
+        self.latest: dict[int, Vector] = {}
+        self.active_mean = self.initial
+        # the sum over all devices, kept up as they change; in float64 so that thousands of updates do not add up errors
+        self._all_total = self.initial.double() * population.devices
+
+    @property
+    def all_mean(self) -> Vector:
+        """The weighted mean of all devices' latest models; a device that was never active has the initial one."""
+        return (self._all_total / self.population.devices).to(self.initial.dtype)
+
+    @property
+    def models(self) -> dict[str, Vector]:
+        """The three models that are reported: the server's, the mean of the active and the mean of all devices."""
+        return {"server": self.server["theta"], "active": self.active_mean, "all": self.all_mean}
+
+    def step(self, round: int, active: Sequence[int]) -> Cost:
+        """Run one round, counted from 0; where a device diverges, nothing of the round is kept."""
+        down = self.algorithm.broadcast(self.server)
+        states, found, gradients = {}, {}, 0
+        total: State = {}
+        models_total: State = {}
+        with _confined(self.initial.device):
+            self.model.module.train()
+            for k in active:
+                share = self.population.share(k)
+                state = self.devices.get(k) or self.algorithm.device(self.initial)
+                solution, spent = self._solve(self.algorithm.problem(down, state, share), round, k)
+                states[k], up = self.algorithm.report(down, state, share, solution)
+                found[k], gradients = solution.theta, gradients + spent
+                weight = self.algorithm.weight(share)
+                add(total, up)
+                add(
+                    models_total,
+                    {"theta": weight * solution.theta, "weight": weight * torch.ones_like(solution.theta[:1])},
+                )
+        self.server = self.algorithm.aggregate(self.server, total, len(active), self.population.devices)
+        self.active_mean = models_total["theta"] / models_total["weight"]
+        for k in active:
+            change = found[k].double() - self.latest.get(k, self.initial)
+            self._all_total += self.algorithm.weight(self.population.share(k)) * change
+        self.devices |= states
+        self.latest |= found
+        return Cost(
+            models=sum(v.numel() for v in up.values()) // self.initial.numel(),
+            bytes_up=len(active) * sum(v.nbytes for v in up.values()),
+            bytes_down=len(active) * sum(v.nbytes for v in down.values()),
+            gradients=gradients,
+        )
+
+    def _solve(self, problem: Problem, round: int, k: int) -> tuple[Solution, int]:
+        work = DeviceWork(self.model, *self.population.samples(k), round, generator(self.seed, "batches", round, k))
+        torch.manual_seed(integer(self.seed, "layers", round, k))
+        solution = self.solver(problem, work)
+        if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
+            raise InputError(
+                f"the solver returned {solution!r}: return Solution(theta, path) with one vector of the model's size"
+            )
+        theta = solution.theta.detach().clone()  # a solver may return its workspace
+        if not bool(theta.sum().isfinite()):
+            raise Diverged(
+                f"device {self.population.names[k]} diverged in round {round + 1} (NaN or infinity in its model); {HELP}"
+            )
+        return Solution(theta, solution.path), work.gradients
+
+
+def add(total: State, up: State) -> None:
+    """Add an upload to the sum of uploads."""
+    for name, value in up.items():
+        total[name] = total[name] + value if name in total else value
+
+
+@contextmanager
+def _confined(device: torch.device) -> Iterator[None]:
+    """One thread, so that sums have one order on every machine, and random layers that leave no trace outside."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _try_out(model: FlatModel, population: Population) -> None:
+    """Take one gradient, so that data of another shape than the model's is refused before any work is done."""
+    x, y = population.samples(0)
+    buffers = {name: value._version for name, value in model.module.named_buffers()}
+    with _confined(model.theta.device):
+        try:
+            model.gradient(x[:2], y[:2])
+        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            raise InputError(
+                f"the model cannot be trained on the devices' samples (x {tuple(x.shape[1:])} {x.dtype}, "
+                f"y {tuple(y.shape[1:])} {y.dtype}): {str(error).splitlines()[0]}"
+            ) from error
+    for name, value in model.module.named_buffers():
+        if value._version != buffers[name]:
+            raise InputError(
+                f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters and "
+                "cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
+            )

@@ -1,0 +1,69 @@
+"""Who is active in a round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from feddyn.errors import InputError
+from feddyn.simulation.randomness import derive
+
+Participation: TypeAlias = float | int | Sequence[Sequence[int]]
+"""A float in (0, 1]: each device with that probability (1.0: everybody). An int of 1 or more: so many devices, drawn
+without replacement (1: one device). Lists of device numbers: a schedule, one list a round."""
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """The active devices of each round, in rising order; they depend only on (seed, round)."""
+
+    participation: Participation
+    devices: int
+    rounds: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        p, m = self.participation, self.devices
+        hint = "a float in (0, 1] is a probability, a whole number from 1 is a number of devices, lists are a schedule"
+        if isinstance(p, bool) or not isinstance(p, int | float | Sequence) or isinstance(p, str):
+            raise InputError(f"participation cannot be {p!r}: {hint}")
+        if isinstance(p, float) and not 0 < p <= 1:
+            raise InputError(f"participation cannot be {p}: {hint}")
+        if isinstance(p, int) and not 1 <= p <= m:
+            raise InputError(f"participation cannot be {p} of {m} devices: {hint}")
+        if isinstance(p, Sequence):
+            self._check_schedule(p)
+
+    def _check_schedule(self, schedule: Sequence[Sequence[int]]) -> None:
+        if len(schedule) < self.rounds:
+            raise InputError(
+                f"the schedule has {len(schedule)} rounds, but {self.rounds} are to be run: add a list for each"
+            )
+        for number, active in enumerate(schedule, 1):
+            where = f"round {number} of the schedule"
+            if isinstance(active, str) or not isinstance(active, Sequence):
+                raise InputError(f"{where} must be a list of device numbers, not {active!r}")
+            if not active:
+                raise InputError(f"{where} is empty: name at least one device")
+            for device in active:
+                if isinstance(device, bool) or not isinstance(device, int | np.integer):
+                    raise InputError(
+                        f"{where} names {device!r}: devices are whole numbers from 0 to {self.devices - 1}"
+                    )
+                if not 0 <= device < self.devices:
+                    raise InputError(f"{where} names device {device}: devices are numbered 0 to {self.devices - 1}")
+            if len(set(active)) < len(active):
+                raise InputError(f"{where} names a device twice")
+
+    def active(self, round: int) -> list[int]:
+        """The devices active in a round, counted from 0."""
+        p, m = self.participation, self.devices
+        if isinstance(p, Sequence):
+            return sorted(int(device) for device in p[round])
+        rng = np.random.default_rng(derive(self.seed, "participation", round))
+        count = p if isinstance(p, int) else 0
+        while count == 0:  # a draw without any device is drawn again
+            count = int(rng.binomial(m, p))
+        # independent coins are a binomial number of heads and then a uniform choice of who: a cost of O(active)
+        return sorted(rng.choice(m, count, replace=False, shuffle=False).tolist())

@@ -1,0 +1,28 @@
+"""Random numbers that depend on (seed, purpose, round, device) and on nothing else.
+
+So neither the order in which devices are trained, nor the number of workers, nor a restart changes a bit of a result,
+and all methods of a comparison see the same schedule, initial model and batches.
+"""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+
+Purpose: TypeAlias = Literal["participation", "batches", "layers", "model", "data"]
+_KEYS: dict[Purpose, int] = {"participation": 0, "batches": 1, "layers": 2, "model": 3, "data": 4}
+
+
+def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:
+    """The seed sequence of a purpose at a place: (round, device), or less."""
+    return np.random.SeedSequence(seed, spawn_key=(_KEYS[purpose], *where))
+
+
+def integer(seed: int, purpose: Purpose, *where: int) -> int:
+    """A 63-bit seed for a torch generator."""
+    return int(derive(seed, purpose, *where).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def generator(seed: int, purpose: Purpose, *where: int) -> torch.Generator:
+    """A torch generator of its own."""
+    return torch.Generator().manual_seed(integer(seed, purpose, *where))

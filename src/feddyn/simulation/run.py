@@ -1,0 +1,161 @@
+"""A whole run: rounds, evaluation, the target, the record."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from feddyn.algorithms.base import Algorithm, Vector
+from feddyn.data.population import Population
+from feddyn.errors import Diverged, InputError
+from feddyn.local.work import Solver
+from feddyn.models.flat import Loss, with_parameters
+from feddyn.simulation.evaluation import Evaluation, Evaluator, Figures, Name, Target
+from feddyn.simulation.federation import HELP, Federation
+from feddyn.simulation.participation import Participation
+from feddyn.simulation.plan import Plan
+from feddyn.simulation.record import Line, Record, Setting, key
+
+EXPLODED = 1e6
+"""A loss of this many times the initial one (plus 1) counts as an explosion."""
+COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
+
+
+@dataclass
+class Run:
+    """What a run gave: the models after the last round as flat vectors, and a line of the record for every round."""
+
+    setting: Setting
+    module: nn.Module = field(repr=False)
+    models: dict[str, Vector] = field(repr=False)
+    initial: dict[str, Figures]
+    history: list[Line] = field(default_factory=list, repr=False)
+    status: str = "running"
+    message: str = ""
+    reached: Line | None = None
+
+    def model(self, name: Name = "all") -> nn.Module:
+        """A module of its own with the parameters of the `server`, `active` or `all` model."""
+        return with_parameters(self.module, self.models[name])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """How the run ended; `reached` has the counts at the first round in which the target was met."""
+        return {
+            "key": key(self.setting),
+            "status": self.status,
+            "message": self.message,
+            "rounds": len(self.history),
+            "initial": self.initial,
+            "reached": None if self.reached is None else {name: self.reached[name] for name in COUNTS},
+            "last": self.history[-1] if self.history else None,
+        }
+
+
+class Simulation:
+    """A run that can be watched: iterate over it for a line a round; `run` fills up meanwhile."""
+
+    def __init__(self, plan: Plan, out: str | PathLike[str] | None = None):
+        self.plan = plan
+        self.federation = Federation(
+            plan.model, plan.population, plan.algorithm, plan.solver, seed=plan.seed, loss=plan.loss
+        )
+        weight_decay = getattr(plan.solver, "weight_decay", 0.0)
+        self._evaluate = Evaluator(self.federation.model, self.federation.population, weight_decay)
+        initial = self._evaluate(self._evaluated())
+        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
+            raise InputError(
+                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
+            )
+        if plan.target is not None and plan.target.metric not in initial[plan.target.model]:
+            known = ", ".join(initial[plan.target.model])
+            raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
+        setting = plan.setting()
+        self.run = Run(setting, plan.model, self.federation.models, initial)
+        self._record = None if out is None else Record(Path(out), setting)
+
+    def __iter__(self) -> Iterator[Line]:
+        """Go on with the run, round by round."""
+        run, target = self.run, self.plan.target
+        try:
+            for line in self._lines():
+                run.models = self.federation.models
+                run.history.append(line)
+                if self._record:
+                    self._record.line(line)
+                if target and run.reached is None and "models" in line and target.reached(line["models"]):
+                    run.reached = line
+                yield line
+                if run.reached and target and target.stop:
+                    break
+            run.status = "target reached" if run.reached else "finished"
+        except Diverged as error:
+            run.status, run.message, error.run = "diverged", str(error), run
+            raise
+        except BaseException:
+            run.status = "interrupted"
+            raise
+        finally:
+            if self._record:
+                self._record.close(run.summary, run.models)
+
+    def _lines(self) -> Iterator[Line]:
+        sampler, totals = self.plan.sampler(), [0, 0, 0, 0]
+        for t in range(self.plan.rounds):
+            active = sampler.active(t)
+            totals = [total + spent for total, spent in zip(totals, self.federation.step(t, active), strict=True)]
+            yield self._line(t, active, totals)
+
+    def _line(self, t: int, active: list[int], totals: Sequence[int]) -> Line:
+        line: Line = dict(zip(COUNTS, (t + 1, *totals), strict=True))
+        line["active"] = active
+        line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
+        if (t + 1) % self.plan.evaluation.every == 0 or t + 1 == self.plan.rounds:
+            line["models"] = self._evaluate(self._evaluated())
+        self._refuse_explosion(line)
+        return line
+
+    def _evaluated(self) -> dict[str, Vector]:
+        models = self.federation.models
+        return {name: models[name] for name in self.plan.evaluation.models}
+
+    def _refuse_explosion(self, line: Line) -> None:
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        for name, norm in line["norms"].items():
+            if not math.isfinite(norm):
+                raise Diverged(f"the server's {name} became infinite {where}")
+        for name, figures in line.get("models", {}).items():
+            if not figures["loss"] <= EXPLODED * (1 + abs(self.run.initial[name]["loss"])):
+                raise Diverged(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
+
+
+def simulate(
+    model: nn.Module,
+    population: Population,
+    algorithm: Algorithm,
+    solver: Solver,
+    *,
+    participation: Participation,
+    rounds: int,
+    seed: int = 0,
+    loss: Loss = nn.functional.cross_entropy,
+    evaluation: Evaluation | None = None,
+    target: Target | None = None,
+    out: str | PathLike[str] | None = None,
+) -> Run:
+    """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
+
+    participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
+    target: stop at the first round that reaches it. out: a new directory for the record.
+    Equal arguments give equal bits. A run that diverges raises `Diverged`, whose `run` has all rounds before.
+    """
+    evaluation = evaluation or Evaluation()
+    plan = Plan(model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target)
+    simulation = Simulation(plan, out)
+    for _ in simulation:
+        pass
+    return simulation.run
