@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Problem, Scaffold, Solution
     from feddyn.data.population import Population
     from feddyn.data.synthetic import synthetic
-    from feddyn.errors import Diverged, FeddynError, InputError
+    from feddyn.errors import DivergenceError, FeddynError, InputError
     from feddyn.local import SGD, Exact, OneStep, Solver, Work
     from feddyn.models.flat import FlatModel
     from feddyn.simulation.evaluation import Evaluation, Target
@@ -30,7 +30,7 @@ _HOMES = {
     ),
     "feddyn.data.population": ("Population",),
     "feddyn.data.synthetic": ("synthetic",),
-    "feddyn.errors": ("Diverged", "FeddynError", "InputError"),
+    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.local": ("SGD", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
     "feddyn.simulation.evaluation": ("Evaluation", "Target"),
@@ -42,7 +42,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "SGD",
     "Algorithm",
-    "Diverged",
+    "DivergenceError",
     "Evaluation",
     "Exact",
     "FedAvg",

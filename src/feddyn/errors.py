@@ -13,7 +13,7 @@ class InputError(FeddynError, ValueError):
     """A setting, an argument or data that cannot be used."""
 
 
-class Diverged(FeddynError, ArithmeticError):
+class DivergenceError(FeddynError, ArithmeticError):
     """Training left the finite numbers; `run` holds all rounds before that one."""
 
     run: Any = None

@@ -76,7 +76,7 @@ class Algorithm(ABC):
 
 
 def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
-    """Refuse a hyperparameter that is not a finite number, or column of numbers, above zero (or, with `zero`, at it)."""
+    """Refuse a hyperparameter that is not a finite number (or column of numbers) above zero; with `zero`, at it too."""
     if isinstance(value, int | float | torch.Tensor) and not isinstance(value, bool):
         number = torch.as_tensor(value)
         if bool((number.isfinite() & ((number >= 0) if zero else (number > 0))).all()):

@@ -11,11 +11,12 @@ A device that is not active keeps both. The server, of m devices:
     theta^t = 1/|P_t| SUM_{k in P_t} theta_k^t  -  h^t / alpha
 
 The first-order condition of the device's problem makes lambda_k^t = grad L_k(theta_k^t), and the sums telescope to
-h^t = 1/m SUM_k share_k lambda_k^t, the gradient of the pooled loss taken at the devices' models: where everything stands
-still, h = 0 and theta is a stationary point of the pooled loss.
+h^t = 1/m SUM_k share_k lambda_k^t, the gradient of the pooled loss taken at the devices' models: where everything
+stands still, h = 0 and theta is a stationary point of the pooled loss.
 
 Where this differs from the print: the pseudocode's parenthesis subtracts theta^{t-1} once; it belongs inside the sum.
-Unbalanced data, as in the authors' code: alpha_k = alpha / share_k on the device, alpha and unweighted means on the server.
+Unbalanced data, as in the authors' code: alpha_k = alpha / share_k on the device; on the server alpha, and means that
+are not weighted.
 """
 
 from dataclasses import dataclass

@@ -39,8 +39,8 @@ class Population:
     ) -> "Population":
         """Samples `x`, targets `y`, and for each sample the device that holds it.
 
-        A device column of whole numbers from 0 numbers the devices; anything else (names, user ids) names them, and they
-        are numbered in sorted order. Without a test set, models are evaluated on the training data.
+        A device column of whole numbers from 0 numbers the devices; anything else (names, user ids) names them, and
+        they are numbered in sorted order. Without a test set, models are evaluated on the training data.
         """
         samples, targets = _samples(x, y, "the training data")
         owner = np.asarray(device)

@@ -3,9 +3,12 @@ heterogeneity at a time.
 
 Device i labels its points by its own linear model, y = argmax(theta*_i x + b*_i):
 
-    type 1   theta*_i, b*_i elementwise ~ N(mu_i, 1) ,  mu_i ~ N(0, gamma_1)     other labels     off: one draw, N(0, 1), for all
-    type 2   x ~ N(nu_i, diag(k^-1.2)) ,  nu_i ~ N(beta_i, 1) ,  beta_i ~ N(0, gamma_2)   other features   off: nu_i = 0
-    type 3   n_i ~ lognormal with variance gamma_3 of log n_i                    other sizes      off: all equal
+    type 1, other labels     theta*_i, b*_i ~ N(mu_i, 1) elementwise, mu_i ~ N(0, gamma_1)
+                             off: one draw from N(0, 1) for all devices
+    type 2, other features   x ~ N(nu_i, diag(k^-1.2)), nu_i ~ N(beta_i, 1) elementwise, beta_i ~ N(0, gamma_2)
+                             off: nu_i = 0
+    type 3, other sizes      log n_i ~ normal with variance gamma_3
+                             off: all equal
 
 The paper does not say gamma; here gamma_1 = gamma_2 = 1 and gamma_3 = 0.25 where a type is on (of log n, so that a
 device has between a third and three times the median number of samples). Sizes are scaled to the mean asked for.

@@ -4,16 +4,16 @@ With F(theta) = f_k(theta) + weight_decay/2 ||theta||^2 + <tilt, theta> + prox/2
 
     theta <- theta - s * [F''(theta)]^{-1} F'(theta) ,   s halved from 1 until ||F'|| falls
 
-until ||F'(theta)|| <= tolerance. The merit is the gradient norm and not F,
-whose decrease drowns in rounding long before 1e-12. In float64 the last steps double the digits, so 1e-12 costs little more than 1e-6.
-The Hessian is dense: for models of up to a few thousand parameters.
+until ||F'(theta)|| <= tolerance. The merit is the gradient norm and not F, whose decrease drowns in rounding long
+before 1e-12. In float64 the last steps double the digits, so 1e-12 costs little more than 1e-6. The Hessian is dense:
+for models of up to a few thousand parameters.
 """
 
 from dataclasses import dataclass
 from typing import final
 
 import torch
-from torch.func import grad, hessian
+from torch.func import grad, jacrev
 
 from feddyn.algorithms.base import Problem, Solution, Vector, require_number
 from feddyn.errors import FeddynError, InputError
@@ -56,7 +56,7 @@ class Exact:
                 value = value + problem.prox / 2 * (theta - problem.center).square().sum()
             return value
 
-        slope, curvature = grad(objective), hessian(objective)
+        slope, curvature = grad(objective), jacrev(grad(objective))
         theta, g = problem.start, slope(problem.start)
         for _ in range(self.iterations):
             work.gradients += work.size
@@ -70,6 +70,6 @@ class Exact:
                     break
             theta, g = trial, after
         raise FeddynError(
-            f"Exact: the gradient norm is still {g.norm():.1e} after {self.iterations} Newton steps, above the tolerance "
-            f"of {self.tolerance:.0e}; is the problem convex (weight_decay > 0 helps), or is the tolerance too small?"
+            f"Exact: the gradient norm is still {g.norm():.1e} after {self.iterations} Newton steps, above the "
+            f"tolerance of {self.tolerance:.0e}; is the problem convex (try weight_decay > 0)?"
         )

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
 from feddyn.data.population import Population
-from feddyn.errors import Diverged, InputError
+from feddyn.errors import DivergenceError, InputError
 from feddyn.local.work import DeviceWork, Solver
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.randomness import generator, integer
@@ -45,6 +45,7 @@ class Federation:
         self.devices: dict[int, State] = {}
         self.latest: dict[int, Vector] = {}
         self.active_mean = self.initial
+        self._layers = _default_generator(self.initial.device)
         # the sum over all devices, kept up as they change; in float64 so that thousands of updates do not add up errors
         self._all_total = self.initial.double() * population.devices
 
@@ -94,7 +95,7 @@ class Federation:
 
     def _solve(self, problem: Problem, round: int, k: int) -> tuple[Solution, int]:
         work = DeviceWork(self.model, *self.population.samples(k), round, generator(self.seed, "batches", round, k))
-        torch.manual_seed(integer(self.seed, "layers", round, k))
+        self._layers.manual_seed(integer(self.seed, "layers", round, k))
         solution = self.solver(problem, work)
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
             raise InputError(
@@ -102,8 +103,8 @@ class Federation:
             )
         theta = solution.theta.detach().clone()  # a solver may return its workspace
         if not bool(theta.sum().isfinite()):
-            raise Diverged(
-                f"device {self.population.names[k]} diverged in round {round + 1} (NaN or infinity in its model); {HELP}"
+            raise DivergenceError(
+                f"device {self.population.names[k]} diverged in round {round + 1} (its model is not finite); {HELP}"
             )
         return Solution(theta, solution.path), work.gradients
 
@@ -112,6 +113,13 @@ def add(total: State, up: State) -> None:
     """Add an upload to the sum of uploads."""
     for name, value in up.items():
         total[name] = total[name] + value if name in total else value
+
+
+def _default_generator(device: torch.device) -> torch.Generator:
+    """The generator that random layers (dropout) draw from."""
+    if device.type != "cuda":
+        return torch.default_generator
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
 
 
 @contextmanager
@@ -141,6 +149,6 @@ def _try_out(model: FlatModel, population: Population) -> None:
     for name, value in model.module.named_buffers():
         if value._version != buffers[name]:
             raise InputError(
-                f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters and "
-                "cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
+                f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
+                "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
             )

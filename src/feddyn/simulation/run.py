@@ -11,7 +11,7 @@ from torch import nn
 
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.data.population import Population
-from feddyn.errors import Diverged, InputError
+from feddyn.errors import DivergenceError, InputError
 from feddyn.local.work import Solver
 from feddyn.models.flat import Loss, with_parameters
 from feddyn.simulation.evaluation import Evaluation, Evaluator, Figures, Name, Target
@@ -93,7 +93,7 @@ class Simulation:
                 if run.reached and target and target.stop:
                     break
             run.status = "target reached" if run.reached else "finished"
-        except Diverged as error:
+        except DivergenceError as error:
             run.status, run.message, error.run = "diverged", str(error), run
             raise
         except BaseException:
@@ -127,10 +127,10 @@ class Simulation:
         where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
         for name, norm in line["norms"].items():
             if not math.isfinite(norm):
-                raise Diverged(f"the server's {name} became infinite {where}")
+                raise DivergenceError(f"the server's {name} became infinite {where}")
         for name, figures in line.get("models", {}).items():
             if not figures["loss"] <= EXPLODED * (1 + abs(self.run.initial[name]["loss"])):
-                raise Diverged(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
+                raise DivergenceError(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
 
 
 def simulate(
@@ -151,7 +151,7 @@ def simulate(
 
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
     target: stop at the first round that reaches it. out: a new directory for the record.
-    Equal arguments give equal bits. A run that diverges raises `Diverged`, whose `run` has all rounds before.
+    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
     plan = Plan(model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target)

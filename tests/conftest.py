@@ -1,0 +1,32 @@
+"""Small federations with known answers."""
+
+import numpy as np
+import pytest
+import torch
+
+import feddyn
+
+
+def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0) -> feddyn.Population:
+    """Heterogeneous devices: each has features of its own mean and labels by a linear model of its own."""
+    rng = np.random.default_rng(seed)
+    x, y = [], []
+    for size in sizes:
+        points = rng.normal(rng.normal(0, 0.5, features), 0.7, (size, features))
+        x.append(points)
+        y.append(np.argmax(points @ rng.normal(0, 2, (features, classes)), axis=1))
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    return feddyn.Population.from_arrays(np.concatenate(x), np.concatenate(y), owner)
+
+
+@pytest.fixture(scope="session")
+def unbalanced() -> feddyn.Population:
+    """Ten unequal, heterogeneous devices, in float64."""
+    return make_logistic([10, 40, 15, 30, 22, 9, 55, 18, 27, 34])
+
+
+@pytest.fixture
+def logistic() -> torch.nn.Module:
+    """The linear model for them, started away from zero."""
+    torch.manual_seed(1)
+    return torch.nn.Linear(4, 3).double()
