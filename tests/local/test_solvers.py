@@ -8,7 +8,7 @@ from torch import nn
 
 import feddyn
 from feddyn.algorithms.base import State
-from feddyn.local import DeviceWork
+from feddyn.local import Work
 from feddyn.models.flat import FlatModel
 
 METHODS: list[Any] = [
@@ -26,11 +26,11 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).double()
 
 
-def make_work(size: int = 12, round: int = 0) -> DeviceWork:
+def make_work(size: int = 12, round: int = 0) -> Work:
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(size, 6, generator=generator, dtype=torch.float64)
     y = torch.randint(0, 3, (size,), generator=generator)
-    return DeviceWork(FlatModel(network()), x, y, round, torch.Generator().manual_seed(5))
+    return Work(FlatModel(network()), x, y, round, torch.Generator().manual_seed(5))
 
 
 def in_the_middle(method: feddyn.Algorithm, theta: torch.Tensor) -> tuple[State, State]:
@@ -147,7 +147,7 @@ def test_exact_meets_its_tolerance() -> None:
 
 
 def test_exact_says_when_it_cannot() -> None:
-    single = DeviceWork(FlatModel(network().float()), torch.randn(4, 6), torch.zeros(4).long(), 0, torch.Generator())
+    single = Work(FlatModel(network().float()), torch.randn(4, 6), torch.zeros(4).long(), 0, torch.Generator())
     with pytest.raises(feddyn.InputError, match="float64"):
         feddyn.Exact()(feddyn.Problem(single.theta.clone()), single)
     work = make_work()

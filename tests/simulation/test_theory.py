@@ -132,7 +132,7 @@ def test_scaffold_reaches_the_optimum_with_all_devices(logistic: nn.Module, unba
 def test_distributed_sgd_is_gradient_descent_on_the_pooled_loss(
     logistic: nn.Module, unbalanced: feddyn.Population
 ) -> None:
-    """One full gradient step a device, averaged by n_k, is one step on the pooled data: bit for bit but for rounding."""
+    """One full gradient step a device, averaged by n_k, is one step on the pooled data."""
     step = feddyn.OneStep(0.3, weight_decay=DECAY)
     federated = feddyn.simulate(logistic, unbalanced, feddyn.FedAvg(), step, participation=1.0, rounds=20)
     central = feddyn.simulate(logistic, unbalanced.pooled(), feddyn.FedAvg(), step, participation=1.0, rounds=20)

@@ -3,6 +3,6 @@
 from feddyn.local.exact import Exact
 from feddyn.local.one_step import OneStep
 from feddyn.local.sgd import SGD
-from feddyn.local.work import DeviceWork, Solver, Step, Work
+from feddyn.local.work import Solver, Step, Walk, Work
 
-__all__ = ["SGD", "DeviceWork", "Exact", "OneStep", "Solver", "Step", "Work"]
+__all__ = ["SGD", "Exact", "OneStep", "Solver", "Step", "Walk", "Work"]

@@ -18,7 +18,7 @@ import torch
 
 from feddyn.algorithms.base import Problem, Scalar, Solution, Vector, require_number
 from feddyn.errors import InputError
-from feddyn.local.work import Work
+from feddyn.local.work import Walk
 
 
 @final
@@ -48,35 +48,34 @@ class SGD:
         if (self.epochs is None) == (self.steps is None):
             raise InputError("SGD: give either epochs (passes over the device's data) or steps, and not both")
 
-    def __call__(self, problem: Problem, work: Work) -> Solution:
+    def __call__(self, problem: Problem, work: Walk) -> Solution:
         theta = work.theta.copy_(problem.start)
-        lr = torch.as_tensor(self.rate(work.round), dtype=theta.dtype, device=theta.device)
-        step = self._whole if self.clip is None else self._clipped
+        full = torch.as_tensor(self.rate(work.round), dtype=theta.dtype, device=theta.device)
         constant = _constant(problem)
-        path: Scalar = 0.0
+        # without a clip, the penalty's prox * theta joins the weight decay in one multiplication
+        damping = self.weight_decay + (problem.prox if self.clip is None else 0.0)
+        shrink = 1 - full * damping
+        walked: Scalar = 0.0
         for batch, alive in work.steps(self.epochs, self.steps, self.batch_size):
-            length = lr if alive is None else lr * alive
-            step(theta, work.gradient(batch), problem.prox, constant, length)
-            path = path + length
-        return Solution(theta, path)
+            g = work.gradient(batch)
+            lr = full if alive is None else full * alive
+            if self.clip is not None:
+                g = self._clipped(g, problem.prox * theta, constant)
+            theta.mul_(shrink if alive is None else 1 - lr * damping).addcmul_(g, lr, value=-1)
+            if self.clip is None and constant is not None:
+                theta.addcmul_(constant, lr, value=-1)
+            walked = walked + (1.0 if alive is None else alive)
+        return Solution(theta, full * walked)
 
     def rate(self, round: int) -> Scalar:
         """The step size in a round, counted from 0."""
         halvings = 0 if self.halve_every is None else round // self.halve_every
         return self.lr * (self.lr_decay**round * 0.5**halvings)
 
-    def _whole(self, theta: Vector, grad: Vector, prox: Scalar, constant: Vector | None, lr: torch.Tensor) -> None:
-        theta.mul_(1 - lr * (prox + self.weight_decay)).addcmul_(grad, lr, value=-1)
-        if constant is not None:
-            theta.addcmul_(constant, lr, value=-1)
-
-    def _clipped(self, theta: Vector, grad: Vector, prox: Scalar, constant: Vector | None, lr: torch.Tensor) -> None:
+    def _clipped(self, gradient: Vector, pull: Vector, constant: Vector | None) -> Vector:
         assert self.clip is not None
-        g = grad + prox * theta
-        if constant is not None:
-            g += constant
-        g *= (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
-        theta.mul_(1 - lr * self.weight_decay).addcmul_(g, lr, value=-1)
+        g = gradient + pull if constant is None else gradient + pull + constant
+        return g * (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
 
 
 def _constant(problem: Problem) -> Vector | None:

@@ -10,7 +10,7 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
 from feddyn.data.population import Population
 from feddyn.errors import DivergenceError, InputError
-from feddyn.local.work import DeviceWork, Solver
+from feddyn.local.work import Solver, Work
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.randomness import generator, integer
 
@@ -94,7 +94,7 @@ class Federation:
         )
 
     def _solve(self, problem: Problem, round: int, k: int) -> tuple[Solution, int]:
-        work = DeviceWork(self.model, *self.population.samples(k), round, generator(self.seed, "batches", round, k))
+        work = Work(self.model, *self.population.samples(k), round, generator(self.seed, "batches", round, k))
         self._layers.manual_seed(integer(self.seed, "layers", round, k))
         solution = self.solver(problem, work)
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
