@@ -1,0 +1,215 @@
+"""The command line, and the only place that prints. PyTorch is imported by the commands that need it, not by --help."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from feddyn.errors import DivergenceError, FeddynError
+
+if TYPE_CHECKING:
+    from feddyn.experiments.setting import Named
+    from feddyn.reports.tables import Table
+    from feddyn.simulation.run import Run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="feddyn")
+def cli() -> None:
+    """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
+
+
+@cli.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key, e.g. solver.lr=0.05; repeatable."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
+@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
+def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None) -> None:
+    """Run a settings FILE; without one, compare four methods on the paper's synthetic problem."""
+    from feddyn.experiments import setting
+    from feddyn.simulation.record import claim, key
+
+    document = setting.read(file or Path(__file__).parent / "experiments" / "demo.toml")
+    named = setting.plans(document, changes, seed)
+    name = "demo" if file is None else file.stem
+    unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
+    directory = claim(out) if out else _new(Path("runs"), f"{name}-{unique}")
+    runs = _train(named, directory)
+    _conclude(named, runs, directory)
+    failed = [f"{label}: {run.message}" for label, run in runs.items() if run.status == "diverged"]
+    if failed:
+        raise FeddynError("; ".join(failed))
+
+
+@cli.command()
+def methods() -> None:
+    """List the methods with their parameters."""
+    from feddyn.experiments.methods import METHODS, SOLVERS
+    from feddyn.experiments.schema import parameters
+    from feddyn.reports.tables import Table
+
+    def signature(make: Any) -> str:
+        return ", ".join(
+            name if p.default is p.empty else f"{name} = {p.default}" for name, p in parameters(make).items()
+        )
+
+    rows = [[name, signature(m.algorithm) or "-", m.solver or "any", m.about] for name, m in METHODS.items()]
+    _show(Table("methods", ["algorithm.name", "parameters", "solver", "what it is"], rows))
+    _show(Table("solvers", ["solver.name", "parameters"], [[name, signature(s)] for name, s in SOLVERS.items()]))
+
+
+def _train(named: Sequence["Named"], directory: Path) -> dict[str, "Run"]:
+    """Run one method after the other; one that diverges does not keep the others from running."""
+    from feddyn.simulation.run import Simulation
+
+    folders = [directory / label.lower().replace(" ", "-") if len(named) > 1 else directory for label, _ in named]
+    simulations = [Simulation(plan, folder) for (_, plan), folder in zip(named, folders, strict=True)]
+    runs = {}
+    with _progress() as report:
+        for (label, plan), simulation in zip(named, simulations, strict=True):
+            runs[label] = simulation.run
+            try:
+                for line in simulation:
+                    report(label, line["round"], plan.rounds, _figure(line, *_metric(simulation.run)))
+            except DivergenceError:
+                report(label, len(simulation.run.history), plan.rounds, "diverged")
+            else:
+                report(label, plan.rounds, plan.rounds, simulation.run.status)
+    return runs
+
+
+def _conclude(named: Sequence["Named"], runs: dict[str, "Run"], directory: Path) -> None:
+    """The table and the plot, shown and saved beside the record."""
+    from feddyn.reports.curves import convergence
+    from feddyn.reports.tables import comparison
+
+    first = named[0].plan
+    model, metric = _metric(next(iter(runs.values())))
+    target = first.target and first.target.value
+    aim = (
+        "transmitted"
+        if target is None
+        else f"transmitted to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
+    )
+    table = comparison(f"models {aim}", {label: run.summary for label, run in runs.items()}, named[0].label)
+    _show(table)
+    (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
+    histories = {label: run.history for label, run in runs.items() if run.history}
+    try:
+        convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
+        click.echo(f"record, table and plot: {directory}")
+    except FeddynError as error:
+        click.echo(f"record and table: {directory} ({error})")
+
+
+def _metric(run: "Run") -> tuple[str, str]:
+    """Which model and figure to show: the target's, else the last model's accuracy, else its loss."""
+    if target := run.setting.get("target"):
+        return target["model"], target["metric"]
+    model, figures = list(run.initial.items())[-1]
+    return model, "accuracy" if "accuracy" in figures else "loss"
+
+
+def _figure(line: dict[str, Any], model: str, metric: str) -> str:
+    return f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """A function (label, done, total, figure) that shows progress: live bars on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console()
+    if not console.is_terminal:
+        yield _plain_progress()
+        return
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figure]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(label: str, done: int, total: int, figure: str) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(label, total=total, figure="")
+            extra = {"figure": figure} if figure else {}
+            progress.update(tasks[label], completed=done, **extra)
+
+        yield report
+
+
+def _plain_progress() -> Any:
+    started: dict[str, float] = {}
+    shown: dict[str, int] = {}
+
+    def report(label: str, done: int, total: int, figure: str) -> None:
+        since = started.setdefault(label, time.monotonic())
+        tenth = 10 * done // total
+        if tenth == shown.get(label, 0) and done != total:
+            return
+        shown[label] = tenth
+        left = (time.monotonic() - since) / max(done, 1) * (total - done)
+        click.echo(f"{label}: round {done} of {total}, {figure}, {left:.0f} s left")
+
+    return report
+
+
+def _new(parent: Path, name: str) -> Path:
+    """A new directory of this name, numbered if the name is taken: nothing is overwritten."""
+    from feddyn.simulation.record import claim
+
+    directory, number = parent / name, 1
+    while directory.exists():
+        number += 1
+        directory = parent / f"{name}-{number}"
+    return claim(directory)
+
+
+def _show(table: "Table") -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    shown = RichTable(
+        title=table.title, box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII, title_justify="left"
+    )
+    for column in table.columns:
+        shown.add_column(column)
+    for row in table.rows:
+        shown.add_row(*row)
+    console.print(shown, markup=False)
+    for note in table.notes:
+        console.print(note, markup=False, highlight=False)
+
+
+def main() -> None:
+    """The entry point: every error is one sentence on standard error with exit code 2."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit("feddyn: interrupted; what was recorded until then is kept")
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except FeddynError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror}")
+
+
+def _fail(sentence: str) -> None:
+    click.echo(f"feddyn: {sentence}", err=True)
+    sys.exit(2)

@@ -1,0 +1,1 @@
+"""Runs by name: settings files, and the paper's tables and figures."""

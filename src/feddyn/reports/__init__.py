@@ -1,0 +1,1 @@
+"""Tables and figures of runs; reads what runs wrote down and never trains."""

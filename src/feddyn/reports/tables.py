@@ -1,0 +1,71 @@
+"""Tables: what was transmitted until a target was reached."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns and rows of text, and notes below."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """For a document."""
+        lines = [f"**{self.title}**", "", _row(self.columns), _row(["---"] * len(self.columns))]
+        lines += [_row(row) for row in self.rows]
+        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+
+    def csv(self) -> str:
+        """For a spreadsheet."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        return text.getvalue()
+
+
+def transmitted(models: int | None, limit: int) -> str:
+    """A count of models, or the limit with a plus where the target was not reached, as the paper writes it."""
+    return f"{limit}+" if models is None else str(models)
+
+
+def savings(models: int | None, limit: int, reference: int | None) -> str:
+    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where the target was not reached."""
+    if reference is None:
+        return "-"
+    return f"{models / reference:.1f}x" if models is not None else f">{limit / reference:.1f}x"
+
+
+def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str) -> Table:
+    """One row a method from the summaries of its runs; `reference` is the method that the others are compared with."""
+    base = (runs.get(reference, {}).get("reached") or {}).get("transmitted")
+    rows = []
+    for label, summary in runs.items():
+        reached, last = summary["reached"], summary["last"]
+        if last is None:
+            rows.append([label, summary["status"], "-", "-", "-", "-"])
+            continue
+        at = reached or last
+        models = reached and reached["transmitted"]
+        sent = transmitted(models, last["transmitted"]) if summary["status"] != "diverged" else "diverged"
+        volume = [f"{_bytes(at[side])}{'' if reached else '+'}" for side in ("bytes_up", "bytes_down")]
+        rows.append([label, sent, savings(models, last["transmitted"], base), str(at["round"]), *volume])
+    return Table(title, ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down"], rows)
+
+
+def _bytes(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.4g} {unit}"
+        amount /= 1000
+    return f"{amount:.4g} TB"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
