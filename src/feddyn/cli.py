@@ -1,5 +1,7 @@
 """The command line, and the only place that prints. PyTorch is imported by the commands that need it, not by --help."""
 
+import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,9 +27,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key, e.g. solver.lr=0.05; repeatable."
-)
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
 def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None) -> None:
@@ -64,6 +64,38 @@ def methods() -> None:
     _show(Table("solvers", ["solver.name", "parameters"], [[name, signature(s)] for name, s in SOLVERS.items()]))
 
 
+@cli.command()
+@click.argument("name", type=click.Choice(["synthetic"]))
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many draws of the data.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each setting (default: 500).")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes (default: the cores).")
+@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the results (default: under runs/).")
+def reproduce(name: str, seeds: int, rounds: int | None, workers: int | None, out: Path | None) -> None:
+    """Reproduce a table of the paper, ours beside theirs: the whole grid on the synthetic problem."""
+    from feddyn.data.synthetic import KINDS
+    from feddyn.experiments import paper, synthetic
+    from feddyn.reports.synthetic import tables
+    from feddyn.simulation.record import claim
+
+    rounds = rounds or synthetic.ROUNDS
+    directory = claim(out) if out else _new(Path("runs"), f"reproduce-{name}")
+    todo = synthetic.jobs(range(seeds), rounds)
+    optima = {(kind, seed): synthetic.best(kind, seed) for kind in KINDS for seed in range(seeds)}
+    curves, steps = [], sum(job.steps for job in todo)
+    done = 0
+    with _progress() as report, (directory / "curves.jsonl").open("x", encoding="utf-8") as file:
+        for job, finished in synthetic.run(todo, workers or os.cpu_count() or 1):
+            curves += finished
+            file.writelines(json.dumps(curve.as_line()) + "\n" for curve in finished)
+            done += job.steps
+            report("grid", done, steps, f"{job.kind}, {len(job.cells)} settings")
+    for table, stem in zip(tables(curves, optima, paper.rows("synthetic"), rounds), ("table", "best"), strict=True):
+        _show(table)
+        (directory / f"{stem}.md").write_text(table.markdown(), encoding="utf-8")
+        (directory / f"{stem}.csv").write_text(table.csv(), encoding="utf-8")
+    click.echo(f"tables and curves: {directory}")
+
+
 def _train(named: Sequence["Named"], directory: Path) -> dict[str, "Run"]:
     """Run one method after the other; one that diverges does not keep the others from running."""
     from feddyn.simulation.run import Simulation
@@ -78,9 +110,9 @@ def _train(named: Sequence["Named"], directory: Path) -> dict[str, "Run"]:
                 for line in simulation:
                     report(label, line["round"], plan.rounds, _figure(line, *_metric(simulation.run)))
             except DivergenceError:
-                report(label, len(simulation.run.history), plan.rounds, "diverged")
-            else:
-                report(label, plan.rounds, plan.rounds, simulation.run.status)
+                pass  # its message stands in the run, and is raised when all methods had their turn
+            done = len(simulation.run.history)
+            report(label, done, done, simulation.run.status)
     return runs
 
 
@@ -91,13 +123,11 @@ def _conclude(named: Sequence["Named"], runs: dict[str, "Run"], directory: Path)
 
     first = named[0].plan
     model, metric = _metric(next(iter(runs.values())))
-    target = first.target and first.target.value
-    aim = (
-        "transmitted"
-        if target is None
-        else f"transmitted to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
-    )
-    table = comparison(f"models {aim}", {label: run.summary for label, run in runs.items()}, named[0].label)
+    target = None if first.target is None else first.target.value
+    title = "models transmitted"
+    if target is not None:
+        title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
+    table = comparison(title, {label: run.summary for label, run in runs.items()}, named[0].label)
     _show(table)
     (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
     histories = {label: run.history for label, run in runs.items() if run.history}
@@ -143,8 +173,9 @@ def _progress() -> Iterator[Any]:
         def report(label: str, done: int, total: int, figure: str) -> None:
             if label not in tasks:
                 tasks[label] = progress.add_task(label, total=total, figure="")
-            extra = {"figure": figure} if figure else {}
-            progress.update(tasks[label], completed=done, **extra)
+            progress.update(tasks[label], completed=done, total=total)
+            if figure:
+                progress.update(tasks[label], figure=figure)
 
         yield report
 
@@ -155,12 +186,13 @@ def _plain_progress() -> Any:
 
     def report(label: str, done: int, total: int, figure: str) -> None:
         since = started.setdefault(label, time.monotonic())
-        tenth = 10 * done // total
-        if tenth == shown.get(label, 0) and done != total:
-            return
-        shown[label] = tenth
-        left = (time.monotonic() - since) / max(done, 1) * (total - done)
-        click.echo(f"{label}: round {done} of {total}, {figure}, {left:.0f} s left")
+        tenth = 10 * done // max(total, 1)
+        if done == total:
+            click.echo(f"{label}: {figure} after {done} rounds, {time.monotonic() - since:.0f} s")
+        elif tenth != shown.get(label, 0):
+            shown[label] = tenth
+            left = (time.monotonic() - since) / done * (total - done)
+            click.echo(f"{label}: round {done} of {total}, {figure}, {left:.0f} s left")
 
     return report
 
@@ -182,9 +214,8 @@ def _show(table: "Table") -> None:
     from rich.table import Table as RichTable
 
     console = Console(width=None if sys.stdout.isatty() else 160)
-    shown = RichTable(
-        title=table.title, box=box.SIMPLE_HEAD if console.is_terminal else box.ASCII, title_justify="left"
-    )
+    frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
+    shown = RichTable(title=table.title, box=frame, title_justify="left")
     for column in table.columns:
         shown.add_column(column)
     for row in table.rows:

@@ -82,4 +82,5 @@ def test_closed_form_equals_autograd(bias: bool) -> None:
         assert isinstance(way, Stacked)
         (batch,) = way.prepare(x, y, weight, theta)
         results.append(way.gradient(theta, batch))
-    assert torch.allclose(*results, rtol=0, atol=1e-14)
+    closed, autograd = results
+    assert torch.allclose(closed, autograd, rtol=0, atol=1e-14)

@@ -136,7 +136,10 @@ def _samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) ->
 def _tensor(data: Array, what: str) -> torch.Tensor:
     if isinstance(data, torch.Tensor):
         return data.detach()
-    array = np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError(f"{what} cannot be read as an array: {error}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} has the type {array.dtype}: give numbers")
     return torch.from_numpy(np.ascontiguousarray(array))

@@ -17,6 +17,7 @@ device has between a third and three times the median number of samples). Sizes 
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from feddyn.data.population import Population
@@ -72,7 +73,7 @@ def synthetic(
     )
 
 
-def _sizes(rng: np.random.Generator, devices: int, mean: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _sizes(rng: np.random.Generator, devices: int, mean: int) -> npt.NDArray[np.int64]:
     """Lognormal sizes, at least 1, scaled to the mean."""
     raw = rng.lognormal(0, np.sqrt(GAMMA_3), devices)
-    return np.maximum(1, np.round(raw * mean / raw.mean())).astype(np.int64)
+    return np.asarray(np.maximum(1, np.round(raw * mean / raw.mean())), dtype=np.int64)

@@ -23,9 +23,8 @@ def build(make: Callable[..., T], table: Mapping[str, Any], where: str, name: st
     what = f"{where} {name!r}" if name else where
     for key, value in table.items():
         if key not in known:
-            raise InputError(
-                f"{where}.{key} is not known for {what}; {nearest(key, known) if known else 'it takes none'}"
-            )
+            hint = nearest(key, known) if known else "it has no parameters"
+            raise InputError(f"{where}.{key} is not known for {what}; {hint}")
         if not _fits(value, known[key].annotation):
             raise InputError(f"{where}.{key} must be {_say(known[key].annotation)}, not {value!r}")
     for key, parameter in known.items():

@@ -3,9 +3,9 @@
 import copy
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import torch
 from torch import nn
@@ -15,16 +15,17 @@ from feddyn.errors import InputError, nearest
 from feddyn.experiments.methods import METHODS, MODELS, SOLVERS, SOURCES, label
 from feddyn.experiments.optimum import optimum
 from feddyn.experiments.schema import build, choose, parameters
-from feddyn.local.work import Solver
 from feddyn.simulation.evaluation import Evaluation, Target
 from feddyn.simulation.participation import Participation
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.randomness import integer
 
+T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target")
 SCALARS = ("seed", "rounds", "participation")
+ENTRY = {"label", "algorithm", "solver"}
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -56,7 +57,8 @@ def plans(document: Document, changes: Sequence[str] = (), seed: int | None = No
         singles = [(name, {**single, "seed": seed}) for name, single in singles]
     for change in changes:
         _change([single for _, single in singles], change)
-    return [Named(name, _plan(single)) for name, single in singles]
+    shared: dict[str, Any] = {}
+    return [Named(name, _plan(single, shared)) for name, single in singles]
 
 
 def _expand(document: Document) -> list[tuple[str, Document]]:
@@ -81,11 +83,9 @@ def _expand(document: Document) -> list[tuple[str, Document]]:
         raise InputError("compare must be a list of tables: write [[compare]] above each method")
     singles = []
     for number, entry in enumerate(copy.deepcopy(entries), 1):
-        for key in entry:
-            if key not in ("label", "algorithm", "solver"):
-                raise InputError(
-                    f"compare entry {number}: {key} is not known; {nearest(key, ('label', 'algorithm', 'solver'))}"
-                )
+        if unknown := set(entry) - ENTRY:
+            key = min(unknown)
+            raise InputError(f"compare entry {number}: {key} is not known; {nearest(key, ENTRY)}")
         singles.append(_resolve(common, entry, f"compare entry {number}: algorithm"))
     labels = [name for name, _ in singles]
     for name in labels:
@@ -152,19 +152,30 @@ def _keys(single: Document) -> set[str]:
     return keys | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}
 
 
-def _plan(single: Document) -> Plan:
-    """Objects for a single document."""
+def _plan(single: Document, shared: dict[str, Any]) -> Plan:
+    """Objects for a single document; `shared` keeps what takes long to make for the next method of a comparison."""
+
+    def once(make: Callable[..., T], *arguments: Any, key: object) -> T:
+        name = f"{make.__name__} {key}"
+        if name not in shared:
+            shared[name] = make(*arguments)
+        return cast(T, shared[name])
+
     for key in ("rounds", "participation"):
         if key not in single:
             raise InputError(f"{key} is missing from the setting")
     seed = single.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
-    population = _population(single.get("population", {}), seed)
+    source = single.get("population", {})
+    population = once(_population, source, seed, key=(source, seed))
     model, origin = _model(single.get("model", {}), population, seed)
     name = single["algorithm"]["name"]
     algorithm = build(METHODS[name].algorithm, _without(single["algorithm"], "name"), "algorithm", name)
     solver = build(choose(SOLVERS, single["solver"], "name", "solver"), _without(single["solver"], "name"), "solver")
+    target, decay = single.get("target"), getattr(solver, "weight_decay", 0.0)
+    if target is not None:
+        target = once(_target, target, model, population, decay, key=(target, source, origin, decay))
     return Plan(
         model,
         population,
@@ -174,7 +185,7 @@ def _plan(single: Document) -> Plan:
         single["rounds"],
         seed,
         evaluation=build(Evaluation, single.get("evaluation", {}), "evaluation"),
-        target=_target(single["target"], model, population, solver) if "target" in single else None,
+        target=target,
         origin=origin,
     )
 
@@ -207,7 +218,7 @@ def _participation(value: object) -> Participation:
     raise InputError(f"participation cannot be {value!r}: give a probability, a number of devices or a list of lists")
 
 
-def _target(table: Document, model: nn.Module, population: Population, solver: Solver) -> Target:
+def _target(table: Document, model: nn.Module, population: Population, weight_decay: float) -> Target:
     """The target as given, or with `gap` the exact optimum of the training objective plus that gap."""
     if "gap" not in table:
         return build(Target, table, "target")
@@ -216,7 +227,7 @@ def _target(table: Document, model: nn.Module, population: Population, solver: S
         raise InputError(f"target.gap must be a number above 0, not {gap!r}")
     if "value" in table or table.get("metric", "objective") != "objective":
         raise InputError("target.gap is measured from the optimum of the objective: leave out target.value and metric")
-    best = optimum(model, population, getattr(solver, "weight_decay", 0.0))
+    best = optimum(model, population, weight_decay)
     return build(Target, {**_without(table, "gap"), "metric": "objective", "value": best + gap}, "target")
 
 

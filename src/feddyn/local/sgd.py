@@ -75,7 +75,8 @@ class SGD:
     def _clipped(self, gradient: Vector, pull: Vector, constant: Vector | None) -> Vector:
         assert self.clip is not None
         g = gradient + pull if constant is None else gradient + pull + constant
-        return g * (self.clip / g.norm(dim=-1, keepdim=True)).clamp(max=1)
+        norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
+        return g.mul_((self.clip / norm).clamp(max=1))
 
 
 def _constant(problem: Problem) -> Vector | None:

@@ -32,6 +32,7 @@ def convergence(
             label=label,
             color=COLORS.get(label),
             linewidth=1.4,
+            linestyle="--" if label == "FedProx" else "-",  # it often lies on FedAvg's curve
         )
     if target is not None:
         axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")

@@ -35,7 +35,7 @@ def transmitted(models: int | None, limit: int) -> str:
 
 
 def savings(models: int | None, limit: int, reference: int | None) -> str:
-    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where the target was not reached."""
+    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where it never got there."""
     if reference is None:
         return "-"
     return f"{models / reference:.1f}x" if models is not None else f">{limit / reference:.1f}x"

@@ -99,7 +99,7 @@ def _fields(part: object) -> dict[str, Any]:
 
 def _qualified(part: object) -> str:
     named = part if hasattr(part, "__qualname__") else type(part)
-    return f"{named.__module__}.{named.__qualname__}"  # type: ignore[attr-defined]
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _in_memory(model: nn.Module) -> dict[str, Any]:

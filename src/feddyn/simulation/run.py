@@ -74,19 +74,19 @@ class Simulation:
         if plan.target is not None and plan.target.metric not in initial[plan.target.model]:
             known = ", ".join(initial[plan.target.model])
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
-        setting = plan.setting()
-        self.run = Run(setting, plan.model, self.federation.models, initial)
-        self._record = None if out is None else Record(Path(out), setting)
+        self.run = Run(plan.setting(), plan.model, self.federation.models, initial)
+        self._out = None if out is None else Path(out)
 
     def __iter__(self) -> Iterator[Line]:
         """Go on with the run, round by round."""
         run, target = self.run, self.plan.target
+        record = None if self._out is None else Record(self._out, run.setting)
         try:
             for line in self._lines():
                 run.models = self.federation.models
                 run.history.append(line)
-                if self._record:
-                    self._record.line(line)
+                if record:
+                    record.line(line)
                 if target and run.reached is None and "models" in line and target.reached(line["models"]):
                     run.reached = line
                 yield line
@@ -100,8 +100,8 @@ class Simulation:
             run.status = "interrupted"
             raise
         finally:
-            if self._record:
-                self._record.close(run.summary, run.models)
+            if record:
+                record.close(run.summary, run.models)
 
     def _lines(self) -> Iterator[Line]:
         sampler, totals = self.plan.sampler(), [0, 0, 0, 0]
