@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,8 @@ import click
 from feddyn.errors import DivergenceError, FeddynError
 
 if TYPE_CHECKING:
-    from feddyn.experiments.setting import Named
     from feddyn.reports.tables import Table
-    from feddyn.simulation.run import Run
+    from feddyn.simulation.run import Run, Simulation
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,15 +33,21 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem."""
     from feddyn.experiments import setting
     from feddyn.simulation.record import claim, key
+    from feddyn.simulation.run import Simulation
 
     document = setting.read(file or Path(__file__).parent / "experiments" / "demo.toml")
     named = setting.plans(document, changes, seed)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
-    directory = claim(out) if out else _new(Path("runs"), f"{name}-{unique}")
-    runs = _train(named, directory)
-    _conclude(named, runs, directory)
-    failed = [f"{label}: {run.message}" for label, run in runs.items() if run.status == "diverged"]
+    directory = out or _new(Path("runs"), f"{name}-{unique}")
+    simulations = {
+        label: Simulation(plan, directory / label.lower().replace(" ", "-") if len(named) > 1 else directory)
+        for label, plan in named
+    }
+    claim(directory)
+    _train(simulations)
+    _conclude(simulations, directory)
+    failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
     if failed:
         raise FeddynError("; ".join(failed))
 
@@ -78,17 +83,17 @@ def reproduce(name: str, seeds: int, rounds: int | None, workers: int | None, ou
     from feddyn.simulation.record import claim
 
     rounds = rounds or synthetic.ROUNDS
-    directory = claim(out) if out else _new(Path("runs"), f"reproduce-{name}")
+    directory = claim(out or _new(Path("runs"), f"reproduce-{name}"))
     todo = synthetic.jobs(range(seeds), rounds)
     optima = {(kind, seed): synthetic.best(kind, seed) for kind in KINDS for seed in range(seeds)}
     curves, steps = [], sum(job.steps for job in todo)
     done = 0
-    with _progress() as report, (directory / "curves.jsonl").open("x", encoding="utf-8") as file:
+    with _progress("step") as report, (directory / "curves.jsonl").open("x", encoding="utf-8") as file:
         for job, finished in synthetic.run(todo, workers or os.cpu_count() or 1):
             curves += finished
             file.writelines(json.dumps(curve.as_line()) + "\n" for curve in finished)
             done += job.steps
-            report("grid", done, steps, f"{job.kind}, {len(job.cells)} settings")
+            report("grid", done, steps, f"{job.kind}, {len(job.cells)} settings of the grid")
     for table, stem in zip(tables(curves, optima, paper.rows("synthetic"), rounds), ("table", "best"), strict=True):
         _show(table)
         (directory / f"{stem}.md").write_text(table.markdown(), encoding="utf-8")
@@ -96,41 +101,38 @@ def reproduce(name: str, seeds: int, rounds: int | None, workers: int | None, ou
     click.echo(f"tables and curves: {directory}")
 
 
-def _train(named: Sequence["Named"], directory: Path) -> dict[str, "Run"]:
+def _train(simulations: Mapping[str, "Simulation"]) -> None:
     """Run one method after the other; one that diverges does not keep the others from running."""
-    from feddyn.simulation.run import Simulation
-
-    folders = [directory / label.lower().replace(" ", "-") if len(named) > 1 else directory for label, _ in named]
-    simulations = [Simulation(plan, folder) for (_, plan), folder in zip(named, folders, strict=True)]
-    runs = {}
-    with _progress() as report:
-        for (label, plan), simulation in zip(named, simulations, strict=True):
-            runs[label] = simulation.run
+    with _progress("round") as report:
+        for label, simulation in simulations.items():
+            run, rounds = simulation.run, simulation.plan.rounds
+            model, metric = _metric(run)
             try:
                 for line in simulation:
-                    report(label, line["round"], plan.rounds, _figure(line, *_metric(simulation.run)))
+                    figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
+                    if line["round"] < rounds:
+                        report(label, line["round"], rounds, figure)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
-            done = len(simulation.run.history)
-            report(label, done, done, simulation.run.status)
-    return runs
+            report(label, len(run.history), len(run.history), run.status)
 
 
-def _conclude(named: Sequence["Named"], runs: dict[str, "Run"], directory: Path) -> None:
+def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     """The table and the plot, shown and saved beside the record."""
     from feddyn.reports.curves import convergence
     from feddyn.reports.tables import comparison
 
-    first = named[0].plan
-    model, metric = _metric(next(iter(runs.values())))
-    target = None if first.target is None else first.target.value
+    reference, first = next(iter(simulations.items()))
+    model, metric = _metric(first.run)
+    target = None if first.plan.target is None else first.plan.target.value
     title = "models transmitted"
     if target is not None:
         title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
-    table = comparison(title, {label: run.summary for label, run in runs.items()}, named[0].label)
+    summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
+    table = comparison(title, summaries, reference, target=target is not None)
     _show(table)
     (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
-    histories = {label: run.history for label, run in runs.items() if run.history}
+    histories = {label: simulation.run.history for label, simulation in simulations.items()}
     try:
         convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
         click.echo(f"record, table and plot: {directory}")
@@ -146,19 +148,15 @@ def _metric(run: "Run") -> tuple[str, str]:
     return model, "accuracy" if "accuracy" in figures else "loss"
 
 
-def _figure(line: dict[str, Any], model: str, metric: str) -> str:
-    return f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-
-
 @contextmanager
-def _progress() -> Iterator[Any]:
+def _progress(unit: str) -> Iterator[Any]:
     """A function (label, done, total, figure) that shows progress: live bars on a terminal, plain lines elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console()
     if not console.is_terminal:
-        yield _plain_progress()
+        yield _plain_progress(unit)
         return
     columns = (
         TextColumn("{task.description:<12}"),
@@ -180,32 +178,30 @@ def _progress() -> Iterator[Any]:
         yield report
 
 
-def _plain_progress() -> Any:
+def _plain_progress(unit: str) -> Any:
+    began = time.monotonic()
     started: dict[str, float] = {}
     shown: dict[str, int] = {}
 
     def report(label: str, done: int, total: int, figure: str) -> None:
-        since = started.setdefault(label, time.monotonic())
+        since = started.setdefault(label, began if not started else time.monotonic())
         tenth = 10 * done // max(total, 1)
-        if done == total:
-            click.echo(f"{label}: {figure} after {done} rounds, {time.monotonic() - since:.0f} s")
-        elif tenth != shown.get(label, 0):
+        if tenth != shown.get(label, 0) or done == total:
             shown[label] = tenth
-            left = (time.monotonic() - since) / done * (total - done)
-            click.echo(f"{label}: round {done} of {total}, {figure}, {left:.0f} s left")
+            spent = time.monotonic() - since
+            rest = f"{spent:.0f} s" if done == total else f"{spent / done * (total - done):.0f} s left"
+            click.echo(f"{label}: {unit} {done} of {total}, {figure}, {rest}")
 
     return report
 
 
 def _new(parent: Path, name: str) -> Path:
-    """A new directory of this name, numbered if the name is taken: nothing is overwritten."""
-    from feddyn.simulation.record import claim
-
+    """A directory that does not exist: of this name, numbered if the name is taken."""
     directory, number = parent / name, 1
     while directory.exists():
         number += 1
         directory = parent / f"{name}-{number}"
-    return claim(directory)
+    return directory
 
 
 def _show(table: "Table") -> None:

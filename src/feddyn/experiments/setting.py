@@ -25,6 +25,7 @@ Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target")
 SCALARS = ("seed", "rounds", "participation")
+EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
 ENTRY = {"label", "algorithm", "solver"}
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -105,7 +106,7 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
         shared = {"name": method.solver, **{key: shared[key] for key in method.inherits if key in shared}}
     if own.get("name", shared.get("name")) != shared.get("name"):
         shared = {}
-    for one, other in (("steps", "epochs"), ("epochs", "steps")):
+    for one, other in EXCLUSIVE:
         if one in own:
             shared.pop(other, None)
     single = {**copy.deepcopy(common), "algorithm": dict(algorithm), "solver": {"name": "sgd", **shared, **own}}
@@ -149,6 +150,7 @@ def _keys(single: Document) -> set[str]:
         "target": Target,
     }
     keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
+    keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}
     return keys | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}
 
 

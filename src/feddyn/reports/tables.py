@@ -41,9 +41,10 @@ def savings(models: int | None, limit: int, reference: int | None) -> str:
     return f"{models / reference:.1f}x" if models is not None else f">{limit / reference:.1f}x"
 
 
-def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str) -> Table:
-    """One row a method from the summaries of its runs; `reference` is the method that the others are compared with."""
-    base = (runs.get(reference, {}).get("reached") or {}).get("transmitted")
+def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str, *, target: bool) -> Table:
+    """A row a method from the summaries of the runs: counts at the target, or at the end, beside the reference's."""
+    first = runs[reference]["reached"] if target else runs[reference]["last"]
+    base = None if first is None else first["transmitted"]
     rows = []
     for label, summary in runs.items():
         reached, last = summary["reached"], summary["last"]
@@ -51,9 +52,9 @@ def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str
             rows.append([label, summary["status"], "-", "-", "-", "-"])
             continue
         at = reached or last
-        models = reached and reached["transmitted"]
+        models = at["transmitted"] if reached or not target else None
         sent = transmitted(models, last["transmitted"]) if summary["status"] != "diverged" else "diverged"
-        volume = [f"{_bytes(at[side])}{'' if reached else '+'}" for side in ("bytes_up", "bytes_down")]
+        volume = [f"{_bytes(at[side])}{'+' if models is None else ''}" for side in ("bytes_up", "bytes_down")]
         rows.append([label, sent, savings(models, last["transmitted"], base), str(at["round"]), *volume])
     return Table(title, ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down"], rows)
 

@@ -135,20 +135,31 @@ def _confined(device: torch.device) -> Iterator[None]:
 
 
 def _try_out(model: FlatModel, population: Population) -> None:
-    """Take one gradient, so that data of another shape than the model's is refused before any work is done."""
-    x, y = population.samples(0)
+    """Take a gradient on a few samples, so that data that does not fit the model is refused before any work is done."""
     buffers = {name: value._version for name, value in model.module.named_buffers()}
-    with _confined(model.theta.device):
-        try:
-            model.gradient(x[:2], y[:2])
-        except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            raise InputError(
-                f"the model cannot be trained on the devices' samples (x {tuple(x.shape[1:])} {x.dtype}, "
-                f"y {tuple(y.shape[1:])} {y.dtype}): {str(error).splitlines()[0]}"
-            ) from error
+    for what, x, y in (("devices'", population.x, population.y), ("test set's", *(population.test or ((), ())))):
+        if len(y) == 0:
+            continue
+        rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
+        with _confined(model.theta.device):
+            try:
+                model.gradient(x[rows], y[rows])
+            except (RuntimeError, IndexError, ValueError, TypeError) as error:
+                raise InputError(
+                    f"the model does not fit the {what} samples (x {tuple(x.shape[1:])} {x.dtype}, "
+                    f"y {tuple(y.shape[1:])} {y.dtype}): {str(error).splitlines()[0]}"
+                ) from error
     for name, value in model.module.named_buffers():
         if value._version != buffers[name]:
             raise InputError(
                 f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
                 "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
             )
+
+
+def _extreme_rows(data: torch.Tensor) -> list[int]:
+    """The samples with the largest and the smallest class or token: one that the model does not know is among them."""
+    if data.is_floating_point():
+        return []
+    width = data[0].numel()
+    return [int(data.argmax()) // width, int(data.argmin()) // width]

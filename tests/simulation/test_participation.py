@@ -1,0 +1,41 @@
+"""Who is active."""
+
+import numpy as np
+import pytest
+
+from feddyn.simulation.participation import Sampler
+
+
+def test_everybody_one_device_and_a_schedule() -> None:
+    assert Sampler(1.0, 5, 2, 0).active(0) == [0, 1, 2, 3, 4]
+    assert len(Sampler(1, 5, 2, 0).active(0)) == 1
+    assert Sampler([[3, 1], [0]], 5, 2, 0).active(0) == [1, 3]
+
+
+def test_each_device_with_its_probability() -> None:
+    """Every device is active with probability p / (1 - (1-p)^m), an empty draw being drawn again."""
+    m, p, rounds = 10, 0.1, 4000
+    sampler = Sampler(p, m, rounds, 1)
+    draws = np.zeros((rounds, m))
+    for t in range(rounds):
+        draws[t, sampler.active(t)] = 1
+    assert draws.sum(1).min() >= 1
+    expected = p / (1 - (1 - p) ** m)
+    assert draws.mean(0) == pytest.approx(expected, abs=4 * np.sqrt(expected / rounds))
+    together = (draws[:, :, None] * draws[:, None, :]).mean(0)[~np.eye(m, dtype=bool)]
+    assert together.mean() == pytest.approx(p * p / (1 - (1 - p) ** m), rel=0.1)
+
+
+def test_a_number_of_devices_is_uniform_and_seeded() -> None:
+    sampler = Sampler(3, 10, 3000, 1)
+    counts = np.bincount(np.concatenate([sampler.active(t) for t in range(3000)]), minlength=10)
+    assert counts == pytest.approx(900, abs=110)
+    assert all(len(set(sampler.active(t))) == 3 for t in range(50))
+    assert [Sampler(3, 10, 9, 1).active(t) for t in range(9)] == [sampler.active(t) for t in range(9)]
+    assert [Sampler(3, 10, 9, 2).active(t) for t in range(9)] != [sampler.active(t) for t in range(9)]
+
+
+def test_a_round_of_a_million_devices_is_cheap() -> None:
+    """The cost depends on the active devices: nothing of size m is drawn."""
+    active = Sampler(1e-5, 1_000_000, 1, 0).active(0)
+    assert 1 <= len(active) <= 40

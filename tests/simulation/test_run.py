@@ -1,0 +1,267 @@
+"""The Python entry: what it takes, what it gives, and that equal arguments give equal bits."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import feddyn
+
+SGD = feddyn.SGD(lr=0.2, epochs=4, batch_size=None, weight_decay=1e-3, lr_decay=1.0, clip=10.0)
+
+
+def run(population: feddyn.Population, **changes: Any) -> feddyn.Run:
+    torch.manual_seed(0)
+    arguments: dict[str, Any] = {"model": nn.Linear(4, 3), "algorithm": feddyn.FedDyn(alpha=0.05), "solver": SGD}
+    arguments |= {"participation": [[0, 3], [1, 2]], "rounds": 2, "seed": 0, **changes}
+    return feddyn.simulate(population=population, **arguments)
+
+
+def same(one: feddyn.Run, other: feddyn.Run) -> bool:
+    vectors = all(torch.equal(one.models[name], other.models[name]) for name in ("server", "active", "all"))
+    return vectors and one.history == other.history
+
+
+def test_the_documented_entry(unbalanced: feddyn.Population) -> None:
+    result = run(unbalanced)
+    assert set(result.models) == {"server", "active", "all"}
+    assert all(vector.shape == (15,) for vector in result.models.values())
+    assert [line["active"] for line in result.history] == [[0, 3], [1, 2]]
+    assert result.status == "finished"
+    assert set(result.history[0]["models"]) == {"server", "active", "all"}
+    assert set(result.history[0]["models"]["all"]) == {"loss", "accuracy", "objective"}
+
+
+def test_the_model_is_where_it_starts_and_is_not_changed(unbalanced: feddyn.Population) -> None:
+    model = nn.Linear(4, 3)
+    before = nn.utils.parameters_to_vector(model.parameters()).clone()
+    result = run(unbalanced, model=model)
+    assert torch.equal(nn.utils.parameters_to_vector(model.parameters()), before)
+    trained = result.model("server")
+    assert torch.equal(nn.utils.parameters_to_vector(trained.parameters()), result.models["server"])
+
+
+@pytest.mark.parametrize("participation", [0.3, 3, 1.0, [[4, 1], [1, 9]]])
+def test_equal_arguments_give_equal_bits(unbalanced: feddyn.Population, participation: Any) -> None:
+    """Whatever happened to the global random numbers and threads in between, which are left as they were."""
+    network = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    solver = feddyn.SGD(0.1, epochs=2, batch_size=7)
+    one = run(unbalanced, model=network, solver=solver, participation=participation, seed=5)
+    torch.manual_seed(123)
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    other = run(unbalanced, model=network, solver=solver, participation=participation, seed=5)
+    assert same(one, other)
+    torch.manual_seed(123)
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.get_num_threads() == threads
+    third = run(unbalanced, model=network, solver=solver, participation=participation, seed=6)
+    assert not same(one, third)
+
+
+def test_a_devices_randomness_does_not_depend_on_the_others(unbalanced: feddyn.Population) -> None:
+    """Device 3 finds the same model in round 1, whoever else is active and in whatever order."""
+    solver, found = feddyn.SGD(0.1, epochs=2, batch_size=4), []
+    for active in ([3], [3, 1], [7, 3, 0]):
+        torch.manual_seed(0)
+        plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.Scaffold(), solver, [active], 1)
+        simulation = feddyn.Simulation(plan)
+        list(simulation)
+        found.append(simulation.federation.latest[3])
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+def test_the_mean_of_all_devices(unbalanced: feddyn.Population) -> None:
+    """Kept up round by round, it equals the mean over every device's latest model; never active: the initial one."""
+    for algorithm in (feddyn.FedAvg(), feddyn.FedDyn(0.1)):
+        plan = feddyn.Plan(nn.Linear(4, 3).double(), unbalanced, algorithm, SGD, 2, 3)
+        simulation = feddyn.Simulation(plan)
+        for _ in simulation:
+            federation = simulation.federation
+            weights = [algorithm.weight(unbalanced.share(k)) for k in range(unbalanced.devices)]
+            models = [federation.latest.get(k, federation.initial) for k in range(unbalanced.devices)]
+            mean = sum(w * theta for w, theta in zip(weights, models, strict=True)) / unbalanced.devices
+            assert torch.allclose(torch.as_tensor(mean), federation.all_mean, rtol=0, atol=1e-14)
+
+
+def test_what_crosses_the_wire_is_counted(unbalanced: feddyn.Population) -> None:
+    """15 float32 parameters are 60 bytes; FedAvg adds its share (4 bytes); SCAFFOLD sends two vectors each way."""
+    counts = {}
+    for algorithm in (feddyn.FedDyn(0.1), feddyn.FedAvg(), feddyn.Scaffold(), feddyn.FedSplit(1.0)):
+        line = run(unbalanced, algorithm=algorithm).history[-1]
+        counts[type(algorithm).__name__] = (line["transmitted"], line["bytes_up"], line["bytes_down"])
+    assert counts == {
+        "FedDyn": (2, 240, 240),
+        "FedAvg": (2, 256, 240),
+        "Scaffold": (4, 480, 480),
+        "FedSplit": (2, 240, 240),
+    }
+    sizes = unbalanced.sizes
+    assert run(unbalanced).history[-1]["gradients"] == 4 * (sizes[0] + sizes[3] + sizes[1] + sizes[2])
+
+
+def test_a_target_stops_the_run(unbalanced: feddyn.Population) -> None:
+    schedule = [[0, 3], [1, 2], [4, 5], [6, 7], [8, 9]]
+    whole = run(unbalanced, participation=schedule, rounds=5)
+    losses = [line["models"]["all"]["objective"] for line in whole.history]
+    target = feddyn.Target("objective", losses[2])
+    stopped = run(unbalanced, participation=schedule, rounds=5, target=target)
+    first = next(t for t, loss in enumerate(losses, 1) if loss <= losses[2])
+    assert len(stopped.history) == first
+    assert stopped.status == "target reached"
+    assert stopped.summary["reached"]["transmitted"] == first
+    on = run(unbalanced, participation=schedule, rounds=5, target=feddyn.Target("objective", losses[2], stop=False))
+    assert len(on.history) == 5
+    assert on.summary["reached"]["round"] == first
+    assert run(unbalanced, target=feddyn.Target("accuracy", 2.0)).summary["reached"] is None
+
+
+def test_evaluation_on_a_test_set_and_not_every_round(unbalanced: feddyn.Population) -> None:
+    population = feddyn.Population.from_arrays(
+        unbalanced.x,
+        unbalanced.y,
+        np.repeat(np.arange(10), unbalanced.sizes),
+        test=(unbalanced.x[:9], unbalanced.y[:9]),
+    )
+    evaluation = feddyn.Evaluation(every=2, models=["server"])
+    result = run(population, participation=2, rounds=5, evaluation=evaluation)
+    assert ["models" in line for line in result.history] == [False, True, False, True, True]
+    figures = result.history[-1]["models"]["server"]
+    assert set(figures) == {"loss", "accuracy"}
+    model = result.model("server").double()
+    with torch.no_grad():
+        expected = nn.functional.cross_entropy(model(unbalanced.x[:9]), unbalanced.y[:9])
+    assert figures["loss"] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_another_loss_for_regression(unbalanced: feddyn.Population) -> None:
+    x = unbalanced.x
+    y = (x @ torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64))[:, None]
+    population = feddyn.Population.from_arrays(x, y, np.repeat(np.arange(10), unbalanced.sizes))
+    result = feddyn.simulate(
+        nn.Linear(4, 1),
+        population,
+        feddyn.FedDyn(0.5),
+        feddyn.SGD(0.1, epochs=10, batch_size=10),
+        participation=4,
+        rounds=40,
+        loss=nn.functional.mse_loss,
+    )
+    assert set(result.initial["all"]) == {"loss", "objective"}
+    assert result.history[-1]["models"]["all"]["loss"] < 1e-2 < result.initial["all"]["loss"]
+    assert result.setting["needs"] == ["model", "population", "loss"]
+
+
+def test_a_solver_of_ones_own(unbalanced: feddyn.Population) -> None:
+    """A function that takes one step by autograd of the objective gives what OneStep gives."""
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        theta = problem.start.clone().requires_grad_()
+        (g,) = torch.autograd.grad(work.loss(theta), theta)
+        assert problem.tilt is not None
+        return feddyn.Solution(problem.start - (g + problem.tilt) / problem.prox)
+
+    mine = run(unbalanced, solver=solve)
+    ours = run(unbalanced, solver=feddyn.OneStep())
+    assert torch.allclose(mine.models["server"], ours.models["server"], atol=1e-5)
+    with pytest.raises(feddyn.InputError, match="does not report the path"):
+        run(unbalanced, algorithm=feddyn.Scaffold(), solver=lambda p, w: feddyn.Solution(p.start))
+    with pytest.raises(feddyn.InputError, match="return Solution"):
+        run(unbalanced, solver=lambda p, w: p.start)
+
+
+def test_divergence_keeps_all_rounds_before(unbalanced: feddyn.Population, tmp_path: Path) -> None:
+    calls = []
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        calls.append(work.round)
+        return feddyn.Solution(problem.start * (float("nan") if work.round == 3 else 1.0))
+
+    with pytest.raises(feddyn.DivergenceError, match=r"device \d diverged in round 4") as stopped:
+        run(unbalanced, solver=solve, participation=2, rounds=9, out=tmp_path / "out")
+    assert len(stopped.value.run.history) == 3
+    assert all(bool(vector.isfinite().all()) for vector in stopped.value.run.models.values())
+    assert len((tmp_path / "out" / "rounds.jsonl").read_text().splitlines()) == 3
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["status"] == "diverged"
+    assert "round 4" in summary["message"]
+
+
+def test_an_exploding_loss_is_divergence(unbalanced: feddyn.Population) -> None:
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        return feddyn.Solution(problem.start * 1e10)
+
+    with pytest.raises(feddyn.DivergenceError, match="exploded"):
+        run(unbalanced, algorithm=feddyn.FedAvg(), solver=solve)
+
+
+def test_a_record_of_objects_in_memory_says_so(unbalanced: feddyn.Population, tmp_path: Path) -> None:
+    result = run(unbalanced, out=tmp_path / "out")
+    setting = tomllib.loads((tmp_path / "out" / "setting.toml").read_text())
+    assert setting == result.setting
+    assert setting["needs"] == ["model", "population"]
+    assert setting["population"]["sha256"] == unbalanced.sha256()
+    with pytest.raises(feddyn.InputError, match="in use"):
+        run(unbalanced, out=tmp_path / "out")
+
+
+def test_the_key_covers_every_field(unbalanced: feddyn.Population) -> None:
+    other = feddyn.synthetic("type1", devices=10, samples=5, features=4, classes=3)
+    runs = [
+        run(unbalanced),
+        run(unbalanced, seed=1),
+        run(unbalanced, rounds=1),
+        run(unbalanced, participation=2),
+        run(unbalanced, participation=0.2),
+        run(unbalanced, algorithm=feddyn.FedDyn(0.06)),
+        run(unbalanced, algorithm=feddyn.FedProx(0.05)),
+        run(unbalanced, solver=feddyn.SGD(0.2, epochs=4)),
+        run(unbalanced, model=nn.Linear(4, 3, bias=False)),
+        run(unbalanced, evaluation=feddyn.Evaluation(every=2)),
+        run(unbalanced, target=feddyn.Target("loss", 0.1)),
+        run(unbalanced, target=feddyn.Target("loss", 0.2)),
+        run(other),
+    ]
+    assert len({result.summary["key"] for result in runs}) == len(runs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"participation": 0}, "participation cannot be 0"),
+        ({"participation": 0.0}, "participation cannot be 0.0"),
+        ({"participation": 1.5}, "participation cannot be 1.5"),
+        ({"participation": 10.0}, "participation cannot be 10.0"),
+        ({"participation": True}, "participation cannot be True"),
+        ({"participation": 11}, "11 of 10 devices"),
+        ({"participation": float("nan")}, "participation cannot be nan"),
+        ({"participation": "half"}, "participation cannot be 'half'"),
+        ({"participation": []}, "the schedule has 0 rounds"),
+        ({"participation": [[0]]}, "the schedule has 1 rounds"),
+        ({"participation": [[0], []]}, "round 2 of the schedule is empty"),
+        ({"participation": [[0], [0, 0]]}, "names a device twice"),
+        ({"participation": [[0], [10]]}, "names device 10"),
+        ({"participation": [[0], [True]]}, "names True"),
+        ({"participation": [0, 1]}, "round 1 of the schedule must be a list"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"rounds": 1.5}, "rounds must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"solver": feddyn.SGD}, "the solver must be a callable"),
+        ({"algorithm": "feddyn"}, "algorithm must be a Algorithm"),
+        ({"model": nn.Linear(5, 3)}, "does not fit the devices' samples"),
+        ({"model": nn.Linear(4, 2)}, "does not fit the devices' samples"),
+        ({"model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))}, "GroupNorm"),
+        (
+            {"target": feddyn.Target("accuracy", 0.5, "server"), "evaluation": feddyn.Evaluation(models=["all"])},
+            "name it in",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(unbalanced: feddyn.Population, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(feddyn.InputError, match=message):
+        run(unbalanced, **changes)
