@@ -1,4 +1,4 @@
-"""Your own nn.Module and arrays: five hospitals with data of their own, two of which answer each round."""
+"""Your own nn.Module and arrays: five hospitals that see different patients, two of which answer each round."""
 
 import numpy as np
 import torch
@@ -6,14 +6,15 @@ import torch
 import feddyn
 
 rng = np.random.default_rng(0)
-hospital = rng.integers(0, 5, 600)  # which hospital each patient belongs to: numbers from 0, or names
-x = (rng.normal(0, 1, (600, 12)) + hospital[:, None] / 2).astype(np.float32)
-y = (x[:, :3].sum(1) > hospital).astype(int)
+y = rng.integers(0, 10, 4000)  # ten diagnoses
+x = (rng.normal(0, 1, (10, 12))[y] + rng.normal(0, 1, (4000, 12))).astype(np.float32)
+hospital = np.where(rng.random(4000) < 0.9, y // 2, rng.integers(0, 5, 4000))  # most patients go to the specialist
 
-model = torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-population = feddyn.Population.from_arrays(x[:500], y[:500], hospital[:500], test=(x[500:], y[500:]))
-solver = feddyn.SGD(lr=0.1, epochs=5, batch_size=20, weight_decay=1e-4)
-for method in (feddyn.FedDyn(alpha=0.1), feddyn.FedAvg()):
-    run = feddyn.simulate(model, population, method, solver, participation=2, rounds=40, seed=0)
-    print(method, run.history[-1]["models"]["all"])  # {'loss': ..., 'accuracy': ...}
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(12, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+population = feddyn.Population.from_arrays(x[:3000], y[:3000], hospital[:3000], test=(x[3000:], y[3000:]))
+solver = feddyn.SGD(lr=0.1, epochs=20, batch_size=20, weight_decay=1e-3)
+for method in (feddyn.FedDyn(alpha=0.3), feddyn.FedAvg()):
+    run = feddyn.simulate(model, population, method, solver, participation=2, rounds=20, seed=0)
+    print(method, run.history[-1]["models"]["all"])
 trained = run.model("all")  # an nn.Module like yours, with the trained parameters
