@@ -48,14 +48,14 @@ def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str
     rows = []
     for label, summary in runs.items():
         reached, last = summary["reached"], summary["last"]
-        if last is None:
-            rows.append([label, summary["status"], "-", "-", "-", "-"])
+        if summary["status"] == "diverged":
+            rows.append([label, "diverged", "-", str(last["round"] if last else 0), "-", "-"])
             continue
         at = reached or last
         models = at["transmitted"] if reached or not target else None
-        sent = transmitted(models, last["transmitted"]) if summary["status"] != "diverged" else "diverged"
         volume = [f"{_bytes(at[side])}{'+' if models is None else ''}" for side in ("bytes_up", "bytes_down")]
-        rows.append([label, sent, savings(models, last["transmitted"], base), str(at["round"]), *volume])
+        limit = last["transmitted"]
+        rows.append([label, transmitted(models, limit), savings(models, limit, base), str(at["round"]), *volume])
     return Table(title, ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down"], rows)
 
 
