@@ -12,6 +12,7 @@ The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
@@ -50,20 +51,20 @@ class SGD:
 
     def __call__(self, problem: Problem, work: Walk) -> Solution:
         theta = work.theta.copy_(problem.start)
-        full = torch.as_tensor(self.rate(work.round), dtype=theta.dtype, device=theta.device)
+        like = partial(torch.as_tensor, dtype=theta.dtype, device=theta.device)
+        full, prox, decay = map(like, (self.rate(work.round), problem.prox, self.weight_decay))
         constant = _constant(problem)
-        # without a clip, the penalty's prox * theta joins the weight decay in one multiplication
-        damping = self.weight_decay + (problem.prox if self.clip is None else 0.0)
-        shrink = 1 - full * damping
+        inside = prox if self.clip is not None else prox + decay
         walked: Scalar = 0.0
         for batch, alive in work.steps(self.epochs, self.steps, self.batch_size):
-            g = work.gradient(batch)
-            lr = full if alive is None else full * alive
+            # into the gradient and not as theta * (1 - lr * prox), whose rounding is the same at every step and adds up
+            g = work.gradient(batch).addcmul_(theta, inside)
+            if constant is not None:
+                g.add_(constant)
             if self.clip is not None:
-                g = self._clipped(g, problem.prox * theta, constant)
-            theta.mul_(shrink if alive is None else 1 - lr * damping).addcmul_(g, lr, value=-1)
-            if self.clip is None and constant is not None:
-                theta.addcmul_(constant, lr, value=-1)
+                norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
+                g.mul_((self.clip / norm).clamp_(max=1)).addcmul_(theta, decay)
+            theta.addcmul_(g, full if alive is None else full * alive, value=-1)
             walked = walked + (1.0 if alive is None else alive)
         return Solution(theta, full * walked)
 
@@ -71,12 +72,6 @@ class SGD:
         """The step size in a round, counted from 0."""
         halvings = 0 if self.halve_every is None else round // self.halve_every
         return self.lr * (self.lr_decay**round * 0.5**halvings)
-
-    def _clipped(self, gradient: Vector, pull: Vector, constant: Vector | None) -> Vector:
-        assert self.clip is not None
-        g = gradient + pull if constant is None else gradient + pull + constant
-        norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
-        return g.mul_((self.clip / norm).clamp(max=1))
 
 
 def _constant(problem: Problem) -> Vector | None:
