@@ -10,10 +10,11 @@ MAY_IMPORT = {
     "algorithms": {"errors"},
     "models": {"algorithms", "errors"},
     "data": {"errors"},
-    "local": {"algorithms", "models", "errors"},
+    "local": {"algorithms", "models", "data", "errors"},
     "simulation": {"algorithms", "models", "data", "local", "errors"},
     "experiments": {"algorithms", "models", "data", "local", "simulation", "errors"},
     "reports": {"data", "experiments", "errors"},
+    "cli": {"data", "experiments", "reports", "simulation", "errors"},
 }
 
 

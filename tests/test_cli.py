@@ -218,7 +218,12 @@ def test_bad_input_gets_one_sentence(
         (["run", "nowhere.toml"], "there is no settings file nowhere.toml"),
         (["run", "."], "cannot be read"),
         (["rum"], "No such command 'rum'"),
-        (["reproduce", "table9"], "'table9' is not"),
+        (["reproduce", "table9"], "No such command 'table9'"),
+        (["reproduce", "centralised", "mnits"], "did you mean 'mnist'?"),
+        (["partition", "mnist"], "name a split"),
+        (["partition", "mnits", "--iid"], "did you mean 'mnist'?"),
+        (["data", "check", "mnits"], "did you mean 'mnist'?"),
+        (["data", "import", "nowhere"], "there is no folder nowhere"),
     ],
 )
 def test_bad_words_get_one_sentence(

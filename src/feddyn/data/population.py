@@ -1,15 +1,19 @@
 """A population of devices: who holds which samples, and the test set."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset
 
 Array: TypeAlias = torch.Tensor | npt.ArrayLike
 Samples: TypeAlias = tuple[torch.Tensor, torch.Tensor]
@@ -18,7 +22,8 @@ Samples: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 @dataclass(frozen=True)
 class Population:
     """Devices with their samples, one device after the other in `x` and `y`; device k has the rows
-    offsets[k] to offsets[k+1]. `origin` says how to make the population again, empty if it exists only in memory."""
+    offsets[k] to offsets[k+1]. `origin` says how to make the population again, empty if it exists only in memory;
+    `transform` makes a model's input of raw samples, batch by batch."""
 
     x: torch.Tensor
     y: torch.Tensor
@@ -26,6 +31,7 @@ class Population:
     names: tuple[str, ...]
     test: Samples | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
+    transform: Transform | None = None
 
     @classmethod
     def from_arrays(
@@ -35,7 +41,8 @@ class Population:
         device: Array,
         *,
         test: tuple[Array, Array] | None = None,
-        origin: Mapping[str, Any] = {},
+        transform: Transform | None = None,
+        origin: Mapping[str, Any] | None = None,
     ) -> "Population":
         """Samples `x`, targets `y`, and for each sample the device that holds it.
 
@@ -57,15 +64,58 @@ class Population:
                 f"device {empty} has no samples: every device from 0 to {names[-1]} needs at least one "
                 "(if the numbers are names, give them as strings)"
             )
-        order = torch.from_numpy(np.argsort(numbers, kind="stable"))
+        parts = np.split(np.argsort(numbers, kind="stable"), np.cumsum(counts)[:-1])
+        population = cls.from_parts(samples, targets, parts, test=test, transform=transform, origin=origin)
+        return replace(population, names=tuple(str(name) for name in names))
+
+    @classmethod
+    def from_parts(
+        cls,
+        x: Array,
+        y: Array,
+        parts: Sequence[npt.ArrayLike],
+        *,
+        test: tuple[Array, Array] | None = None,
+        transform: Transform | None = None,
+        origin: Mapping[str, Any] | None = None,
+    ) -> "Population":
+        """Samples `x`, targets `y`, and for each device the numbers of its samples, as the splits of
+        `feddyn.data.partition` give them."""
+        samples, targets = _samples(x, y, "the training data")
+        rows = [np.asarray(part, dtype=np.int64) for part in parts]
+        for k, part in enumerate(rows):
+            if part.ndim != 1 or len(part) == 0:
+                raise InputError(f"device {k} has no samples: every device needs at least one")
+            if part.min() < 0 or part.max() >= len(targets):
+                raise InputError(f"device {k} is given a sample that is not among the {len(targets)} there are")
+        order = torch.from_numpy(np.concatenate(rows)) if rows else torch.zeros(0, dtype=torch.int64)
+        if len(order) == 0:
+            raise InputError("a population needs at least one device")
         return cls(
             x=samples[order],
             y=targets[order],
-            offsets=(0, *np.cumsum(counts).tolist()),
-            names=tuple(str(name) for name in names),
+            offsets=(0, *np.cumsum([len(part) for part in rows]).tolist()),
+            names=tuple(map(str, range(len(rows)))),
             test=None if test is None else _samples(*test, "the test set", like=samples),
-            origin=origin,
+            origin=dict(origin or {}),
+            transform=transform,
         )
+
+    @classmethod
+    def from_datasets(cls, datasets: "Sequence[Dataset[Any]]", *, test: "Dataset[Any] | None" = None) -> "Population":
+        """A torch Dataset of (sample, target) pairs for each device, and one for the test set; all are read at once."""
+        devices = [_read(data, f"device {k}") for k, data in enumerate(datasets)]
+        for k, (x, _) in enumerate(devices):
+            if x.shape[1:] != devices[0][0].shape[1:] or x.dtype != devices[0][0].dtype:
+                raise InputError(
+                    f"device {k} has samples of shape {tuple(x.shape[1:])} ({x.dtype}), device 0 of "
+                    f"{tuple(devices[0][0].shape[1:])} ({devices[0][0].dtype}): make them alike"
+                )
+        if not devices:
+            raise InputError("a population needs at least one device")
+        owner = np.repeat(np.arange(len(devices)), [len(x) for x, _ in devices])
+        x, y = (torch.cat(parts) for parts in zip(*devices, strict=True))
+        return cls.from_arrays(x, y, owner, test=None if test is None else _read(test, "the test set"))
 
     @property
     def devices(self) -> int:
@@ -93,7 +143,7 @@ class Population:
     def pooled(self) -> "Population":
         """The same data in the hands of a single device: centralised training."""
         origin = {**self.origin, "pooled": True} if self.origin else {}
-        return Population(self.x, self.y, (0, len(self.y)), ("everybody",), self.test, origin)
+        return replace(self, offsets=(0, len(self.y)), names=("everybody",), origin=origin)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "Population":
         """The same population with its floating-point data in a model's type, all of it on the model's device."""
@@ -102,11 +152,11 @@ class Population:
             return data.to(device=device, dtype=dtype if data.is_floating_point() else data.dtype)
 
         test = None if self.test is None else (convert(self.test[0]), convert(self.test[1]))
-        return Population(convert(self.x), convert(self.y), self.offsets, self.names, test, self.origin)
+        return replace(self, x=convert(self.x), y=convert(self.y), test=test)
 
     def sha256(self) -> str:
         """A hash of every sample, target and owner."""
-        digest = hashlib.sha256(repr((self.offsets, self.names)).encode())
+        digest = hashlib.sha256(repr((self.offsets, self.names, self.transform)).encode())
         for part in (self.x, self.y, *(self.test or ())):
             digest.update(repr((part.dtype, tuple(part.shape))).encode())
             digest.update(part.detach().cpu().contiguous().numpy().tobytes())
@@ -131,6 +181,18 @@ def _samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) ->
                 f"{name} holds a value that is NaN or infinite, first in row {row}: clean or drop that row"
             )
     return samples, targets if targets.is_floating_point() else targets.long()
+
+
+def _read(data: "Dataset[Any]", what: str) -> Samples:
+    """A torch Dataset as two tensors."""
+    items = [data[i] for i in range(len(data))]  # type: ignore[arg-type]
+    if not items:
+        raise InputError(f"{what} has no samples")
+    try:
+        x, y = zip(*items, strict=True)
+        return torch.stack([torch.as_tensor(v) for v in x]), torch.stack([torch.as_tensor(v) for v in y])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{what} must hold (sample, target) pairs of tensors of one shape: {error}") from None
 
 
 def _tensor(data: Array, what: str) -> torch.Tensor:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import nn
 
 from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Scaffold
+from feddyn.data.federations import images, speeches
 from feddyn.data.population import Population
+from feddyn.data.published import SOURCES as IMAGES
 from feddyn.data.synthetic import synthetic
 from feddyn.local import SGD, Exact, OneStep, Solver
 from feddyn.models import zoo
@@ -47,8 +50,18 @@ METHODS: Mapping[str, Method] = {
     "centralised": Method(FedAvg, "Centralised", "all data in one place, the reference", pooled=True),
 }
 SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "onestep": OneStep, "exact": Exact}
-SOURCES: Mapping[str, Callable[..., Population]] = {"synthetic": synthetic}
-MODELS: Mapping[str, Callable[..., nn.Module]] = {"linear": zoo.linear}
+SOURCES: Mapping[str, Callable[..., Population]] = {
+    "synthetic": synthetic,
+    **{name: partial(images, name) for name in IMAGES},
+    "shakespeare": speeches,
+}
+MODELS: Mapping[str, Callable[..., nn.Module]] = {
+    "linear": zoo.linear,
+    "mlp": zoo.mlp,
+    "cnn": zoo.cnn,
+    "lstm": zoo.lstm,
+    "resnet18": zoo.resnet18,
+}
 
 
 def label(name: str, parameters: Mapping[str, Any]) -> str:

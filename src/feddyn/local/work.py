@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from feddyn.algorithms.base import Problem, Scalar, Solution, Vector
+from feddyn.data.transforms import Transform
 from feddyn.models.flat import FlatModel
 
 
@@ -41,8 +42,16 @@ class Work:
     `gradients` counts the gradients of single samples that were evaluated.
     """
 
-    def __init__(self, model: FlatModel, x: torch.Tensor, y: torch.Tensor, round: int, generator: torch.Generator):
-        self.model, self.x, self.y = model, x, y
+    def __init__(
+        self,
+        model: FlatModel,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        round: int,
+        generator: torch.Generator,
+        transform: Transform | None = None,
+    ):
+        self.model, self.x, self.y, self.transform = model, x, y, transform
         self.theta, self.round, self.generator = model.theta, round, generator
         self.size, self.gradients = len(y), 0
 
@@ -64,11 +73,14 @@ class Work:
         else:
             x, y = self.x.index_select(0, batch), self.y.index_select(0, batch)
         self.gradients += len(y)
+        if self.transform is not None:
+            x = self.transform(x, self.theta.dtype, self.generator)
         return self.model.gradient(x, y)
 
     def loss(self, theta: Vector) -> torch.Tensor:
         """The mean loss over all samples as a differentiable function of a vector."""
-        return self.model.loss(self.model.function(theta, self.x), self.y)
+        x = self.x if self.transform is None else self.transform(self.x, self.theta.dtype)
+        return self.model.loss(self.model.function(theta, x), self.y)
 
 
 class Solver(Protocol):

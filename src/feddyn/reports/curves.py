@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
 
@@ -18,12 +21,8 @@ def convergence(
     target: float | None = None,
 ) -> None:
     """A metric over the models transmitted, one curve a method, to a PNG or PDF file; needs the extra `report`."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise FeddynError("plots need matplotlib: pip install 'feddyn[report]'") from None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+    canvas = figure(6.4, 4.2)
+    axes = canvas.add_subplot()
     for label, history in histories.items():
         lines = [line for line in history if "models" in line]
         axes.plot(
@@ -42,4 +41,13 @@ def convergence(
     axes.set_ylabel({"objective": "training objective", "loss": "loss", "accuracy": "accuracy"}[metric])
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    canvas.savefig(path, dpi=150)
+
+
+def figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise FeddynError("plots need matplotlib: pip install 'feddyn[report]'") from None
+    return Figure(figsize=(width, height), layout="constrained")

@@ -68,6 +68,7 @@ class Evaluator:
         self.model = model
         self.x, self.y = population.test or (population.x, population.y)
         self.weight_decay = weight_decay if population.test is None else None
+        self.transform = population.transform
 
     def __call__(self, models: dict[str, Vector]) -> dict[str, Figures]:
         figures: dict[str, Figures] = {}
@@ -83,6 +84,8 @@ class Evaluator:
         loss = hits = 0.0
         classes = not self.y.is_floating_point() and self.y.dim() == 1
         for x, y in zip(self.x.split(CHUNK), self.y.split(CHUNK), strict=True):
+            if self.transform is not None:
+                x = self.transform(x, theta.dtype)
             output = self.model.module(x)
             loss += float(self.model.loss(output, y)) * len(y)
             if classes:

@@ -94,7 +94,8 @@ class Federation:
         )
 
     def _solve(self, problem: Problem, round: int, k: int) -> tuple[Solution, int]:
-        work = Work(self.model, *self.population.samples(k), round, generator(self.seed, "batches", round, k))
+        random = generator(self.seed, "batches", round, k)
+        work = Work(self.model, *self.population.samples(k), round, random, self.population.transform)
         self._layers.manual_seed(integer(self.seed, "layers", round, k))
         solution = self.solver(problem, work)
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
@@ -143,7 +144,10 @@ def _try_out(model: FlatModel, population: Population) -> None:
         rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
         with _confined(model.theta.device):
             try:
-                model.gradient(x[rows], y[rows])
+                batch = x[rows]
+                if population.transform is not None:
+                    batch = population.transform(batch, model.theta.dtype)
+                model.gradient(batch, y[rows])
             except (RuntimeError, IndexError, ValueError, TypeError) as error:
                 raise InputError(
                     f"the model does not fit the {what} samples (x {tuple(x.shape[1:])} {x.dtype}, "

@@ -14,6 +14,7 @@ from torch.func import vmap
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
 from feddyn.data.population import Population
+from feddyn.errors import InputError
 from feddyn.local.cohort import Cohort
 from feddyn.local.sgd import SGD
 from feddyn.models.flat import FlatModel, Loss
@@ -41,6 +42,8 @@ class Sweep:
         seed: int,
         loss: Loss = nn.functional.cross_entropy,
     ):
+        if population.transform is not None:
+            raise InputError("a sweep trains on the samples as they are: transform the data before")
         self.model = FlatModel(module, loss)
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         self.groups, self.solver, self.seed = groups, solver, seed

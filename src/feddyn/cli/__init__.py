@@ -1,0 +1,41 @@
+"""The command line, and the only place that prints. PyTorch is imported by the commands that need it, not by --help."""
+
+import sys
+
+import click
+
+from feddyn.cli.data import data, partition
+from feddyn.cli.reproduce import reproduce
+from feddyn.cli.run import methods, run
+from feddyn.errors import FeddynError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="feddyn")
+def cli() -> None:
+    """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
+
+
+for command in (run, methods, reproduce, data, partition):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The entry point: every error is one sentence on standard error with exit code 2."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit("feddyn: interrupted; what was recorded until then is kept")
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except FeddynError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror}")
+
+
+def _fail(sentence: str) -> None:
+    click.echo(f"feddyn: {sentence}", err=True)
+    sys.exit(2)

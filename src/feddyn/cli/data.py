@@ -1,0 +1,116 @@
+"""`feddyn data` and `feddyn partition`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from feddyn.cli.show import download_bar, new, show
+from feddyn.errors import FeddynError
+from feddyn.reports.tables import Table
+
+
+@click.group()
+def data() -> None:
+    """List, fetch, check and import the data sets."""
+
+
+@data.command("list")
+def list_data() -> None:
+    """The data sets, and whether their files are there."""
+    from feddyn.data import files, sources
+    from feddyn.data.published import ABOUT
+
+    rows = [[name, about, sources.state(name)] for name, about in ABOUT.items()]
+    show(Table(f"data sets, kept in {files.home()} (FEDDYN_DATA)", ["name", "what", "here"], rows))
+
+
+@data.command()
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Download a data set, unless it is there."""
+    from feddyn.data import sources
+
+    sources.fetch(name, download_bar())
+    click.echo(f"{name}: {sources.state(name)}")
+
+
+@data.command()
+@click.argument("name")
+def check(name: str) -> None:
+    """Verify the files of a data set by their checksums and read them anew."""
+    from feddyn.data import sources
+
+    click.echo(f"{name}: {sources.check(name)}")
+
+
+@data.command("import")
+@click.argument("folder", type=click.Path(path_type=Path))
+def import_data(folder: Path) -> None:
+    """Take the published files that lie below FOLDER: archives, or unpacked as torchvision and Debian do."""
+    from feddyn.data import sources
+
+    taken = sources.take_all(folder)
+    for name, count in taken.items():
+        click.echo(f"{name}: {count} files")
+    if not taken:
+        raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--devices", type=int, default=100, show_default=True)
+@click.option("--iid", is_flag=True, help="At random, in equal parts.")
+@click.option("--class-exact", is_flag=True, help="The same number of each class for every device.")
+@click.option("--dirichlet", type=float, multiple=True, help="A class prior a device, with this concentration.")
+@click.option("--dirichlet-by-class", type=float, multiple=True, help="A device prior a class (Hsu).")
+@click.option("--shards", type=int, multiple=True, help="So many shards of one class a device (McMahan).")
+@click.option("--sigma", type=float, default=0.0, help="Lognormal sizes, for --iid and --dirichlet.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--save", type=click.Path(path_type=Path), help="Save the split as a small file (with one split only).")
+@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the pictures (default: under runs/).")
+def partition(
+    name: str,
+    devices: int,
+    iid: bool,
+    class_exact: bool,
+    dirichlet: Sequence[float],
+    dirichlet_by_class: Sequence[float],
+    shards: Sequence[int],
+    sigma: float,
+    seed: int,
+    save: Path | None,
+    out: Path | None,
+) -> None:
+    """Show how a split distributes the classes of a data set over devices; several splits are compared."""
+    from feddyn.data import sources
+    from feddyn.data.federations import save_split, split_labels
+    from feddyn.reports import heterogeneity
+    from feddyn.simulation.record import claim
+
+    wanted: list[tuple[str, dict[str, Any]]] = [("IID", {"split": "iid"})] if iid else []
+    wanted += [("class-exact", {"split": "class-exact"})] if class_exact else []
+    wanted += [(f"Dirichlet {c:g}", {"split": "dirichlet", "concentration": c}) for c in dirichlet]
+    wanted += [
+        (f"Dirichlet {c:g} by class", {"split": "dirichlet-by-class", "concentration": c}) for c in dirichlet_by_class
+    ]
+    wanted += [(f"{k} shards", {"split": "shards", "classes_per_device": k}) for k in shards]
+    if not wanted:
+        raise click.UsageError("name a split, for example --dirichlet 0.3 or --iid")
+    if save and len(wanted) > 1:
+        raise click.UsageError("--save takes one split, and several are named")
+    labels = sources.load(name).y
+    parts = {label: split_labels(labels, devices, sigma=sigma, seed=seed, **how) for label, how in wanted}
+    if save:
+        save_split(next(iter(parts.values())), save)
+    counts = {label: heterogeneity.class_counts(labels, split) for label, split in parts.items()}
+    table = heterogeneity.table(counts)
+    show(table)
+    directory = claim(out or new(Path("runs"), f"partition-{name}"))
+    (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
+    heterogeneity.histograms(counts, directory / "histograms.png")
+    for label, split in counts.items():
+        slug = label.lower().replace(" ", "-")
+        heterogeneity.picture(f"{name}, {label}", split, directory / f"devices-{slug}.png")
+    click.echo(f"table and pictures: {directory}")

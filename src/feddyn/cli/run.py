@@ -1,0 +1,105 @@
+"""`feddyn run` and `feddyn methods`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import feddyn
+from feddyn.cli.show import new, progress, show
+from feddyn.errors import DivergenceError, FeddynError
+from feddyn.reports.tables import Table, comparison
+
+if TYPE_CHECKING:
+    from feddyn.simulation.run import Run, Simulation
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
+@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
+def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None) -> None:
+    """Run a settings FILE; without one, compare four methods on the paper's synthetic problem."""
+    from feddyn.experiments import setting
+    from feddyn.simulation.record import claim, key
+    from feddyn.simulation.run import Simulation
+
+    document = setting.read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    named = setting.plans(document, changes, seed)
+    name = "demo" if file is None else file.stem
+    unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
+    directory = out or new(Path("runs"), f"{name}-{unique}")
+    simulations = {
+        label: Simulation(plan, directory / label.lower().replace(" ", "-") if len(named) > 1 else directory)
+        for label, plan in named
+    }
+    claim(directory)
+    train(simulations)
+    _conclude(simulations, directory)
+    failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
+    if failed:
+        raise FeddynError("; ".join(failed))
+
+
+@click.command()
+def methods() -> None:
+    """List the methods with their parameters."""
+    from feddyn.experiments.methods import METHODS, SOLVERS
+    from feddyn.experiments.schema import parameters
+
+    def signature(make: Any) -> str:
+        return ", ".join(
+            name if p.default is p.empty else f"{name} = {p.default}" for name, p in parameters(make).items()
+        )
+
+    rows = [[name, signature(m.algorithm) or "-", m.solver or "any", m.about] for name, m in METHODS.items()]
+    show(Table("methods", ["algorithm.name", "parameters", "solver", "what it is"], rows))
+    show(Table("solvers", ["solver.name", "parameters"], [[name, signature(s)] for name, s in SOLVERS.items()]))
+
+
+def train(simulations: Mapping[str, "Simulation"]) -> None:
+    """Run one method after the other; one that diverges does not keep the others from running."""
+    with progress("round") as report:
+        for label, simulation in simulations.items():
+            run, rounds = simulation.run, simulation.plan.rounds
+            model, metric = _metric(run)
+            try:
+                for line in simulation:
+                    figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
+                    if line["round"] < rounds:
+                        report(label, line["round"], rounds, figure)
+            except DivergenceError:
+                pass  # its message stands in the run, and is raised when all methods had their turn
+            report(label, len(run.history), len(run.history), run.status)
+
+
+def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
+    """The table and the plot, shown and saved beside the record."""
+    from feddyn.reports.curves import convergence
+
+    reference, first = next(iter(simulations.items()))
+    model, metric = _metric(first.run)
+    target = None if first.plan.target is None else first.plan.target.value
+    title = "models transmitted"
+    if target is not None:
+        title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
+    summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
+    table = comparison(title, summaries, reference, target=target is not None)
+    show(table)
+    (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
+    histories = {label: simulation.run.history for label, simulation in simulations.items()}
+    try:
+        convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
+        click.echo(f"record, table and plot: {directory}")
+    except FeddynError as error:
+        click.echo(f"record and table: {directory} ({error})")
+
+
+def _metric(run: "Run") -> tuple[str, str]:
+    """Which model and figure to show: the target's, else the last model's accuracy, else its loss."""
+    if target := run.setting.get("target"):
+        return target["model"], target["metric"]
+    model, figures = list(run.initial.items())[-1]
+    return model, "accuracy" if "accuracy" in figures else "loss"

@@ -1,0 +1,120 @@
+"""Tables and progress on a terminal, and as plain lines without control characters elsewhere."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from feddyn.reports.tables import Table
+
+
+@contextmanager
+def progress(unit: str) -> Iterator[Any]:
+    """A function (label, done, total, figure) that shows progress: live bars on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console()
+    if not console.is_terminal:
+        yield _plain_progress(unit)
+        return
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figure]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(label: str, done: int, total: int, figure: str) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(label, total=total, figure="")
+            progress.update(tasks[label], completed=done, total=total)
+            if figure:
+                progress.update(tasks[label], figure=figure)
+
+        yield report
+
+
+def _plain_progress(unit: str) -> Any:
+    began = time.monotonic()
+    started: dict[str, float] = {}
+    shown: dict[str, int] = {}
+
+    def report(label: str, done: int, total: int, figure: str) -> None:
+        since = started.setdefault(label, began if not started else time.monotonic())
+        tenth = 10 * done // max(total, 1)
+        if tenth != shown.get(label, 0) or done == total:
+            shown[label] = tenth
+            spent = time.monotonic() - since
+            rest = f"{spent:.0f} s" if done == total else f"{spent / done * (total - done):.0f} s left"
+            click.echo(f"{label}: {unit} {done} of {total}, {figure}, {rest}")
+
+    return report
+
+
+def download_bar() -> Any:
+    """A progress bar for pooch, on a terminal."""
+    from rich.progress import Progress
+
+    if not sys.stdout.isatty():
+        return None
+
+    class Bar:
+        """What pooch asks of a progress bar."""
+
+        def __init__(self) -> None:
+            self.progress = Progress()
+            self.task = self.progress.add_task("download")
+
+        @property
+        def total(self) -> float | None:
+            return self.progress.tasks[0].total
+
+        @total.setter
+        def total(self, value: float) -> None:
+            self.progress.start()
+            self.progress.update(self.task, total=value)
+
+        def update(self, done: float) -> None:
+            self.progress.advance(self.task, done)
+
+        def reset(self) -> None:
+            self.progress.reset(self.task)
+
+        def close(self) -> None:
+            self.progress.stop()
+
+    return Bar()
+
+
+def new(parent: Path, name: str) -> Path:
+    """A directory that does not exist: of this name, numbered if the name is taken."""
+    directory, number = parent / name, 1
+    while directory.exists():
+        number += 1
+        directory = parent / f"{name}-{number}"
+    return directory
+
+
+def show(table: Table) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
+    shown = RichTable(title=table.title, box=frame, title_justify="left")
+    for column in table.columns:
+        shown.add_column(column)
+    for row in table.rows:
+        shown.add_row(*row)
+    console.print(shown, markup=False)
+    for note in table.notes:
+        console.print(note, markup=False, highlight=False)

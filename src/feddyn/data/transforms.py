@@ -1,0 +1,56 @@
+"""What is done to a batch of raw samples before the model sees it, so that data can stay as bytes."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+PADDING = 4
+
+
+class Transform(Protocol):
+    """A batch of raw samples to a model's input; with a generator, for training, it may be augmented."""
+
+    def __call__(
+        self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None, /
+    ) -> torch.Tensor: ...
+
+
+@dataclass(frozen=True)
+class Images:
+    """Bytes (n, channels, height, width) to (x / 255 - mean) / std for each channel.
+
+    With `augment`, every training image is flipped left-right with probability 1/2 and, independently with probability
+    1/2, padded by 4 zeros (after normalisation) and cropped back at a random offset.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    augment: bool = False
+
+    def __call__(self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
+        mean, std = (torch.tensor(v, dtype=dtype, device=x.device).view(-1, 1, 1) for v in (self.mean, self.std))
+        images = x.to(dtype).mul_(1 / (255 * std)).sub_(mean / std)
+        return images if generator is None or not self.augment else _flip_and_crop(images, generator)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Bytes to the whole numbers that an embedding takes."""
+
+    def __call__(self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
+        return x.long()
+
+
+def _flip_and_crop(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Both at once, as one lookup of the pixel that each output pixel shows."""
+    count, _, height, width = x.shape
+    coins = torch.rand(count, 2, generator=generator) < 0.5
+    offsets = torch.randint(0, 2 * PADDING + 1, (count, 2), generator=generator)
+    offsets = torch.where(coins[:, 1:], offsets, PADDING).to(x.device)
+    rows = torch.arange(height, device=x.device) + offsets[:, :1]
+    columns = torch.arange(width, device=x.device) + offsets[:, 1:]
+    columns = torch.where(coins[:, :1].to(x.device), columns.flip(1), columns)
+    padded = torch.nn.functional.pad(x, (PADDING,) * 4)
+    batch = torch.arange(count, device=x.device)[:, None, None]
+    return padded.permute(0, 2, 3, 1)[batch, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

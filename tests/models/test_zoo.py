@@ -1,0 +1,43 @@
+"""The paper's networks have the paper's sizes."""
+
+import pytest
+import torch
+from torch import nn
+
+import feddyn
+from feddyn.models import zoo
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "parameters"),
+    [
+        (zoo.linear(30, 5), (30,), 155),
+        (zoo.mlp(784, 10), (1, 28, 28), 199_210),
+        (zoo.mlp(784, 10, hidden=100), (1, 28, 28), 89_610),
+        (zoo.cnn(10), (3, 32, 32), 815_892),
+        (zoo.cnn(100), (3, 32, 32), 833_262),
+        (zoo.resnet18(10), (3, 32, 32), 11_181_642),
+        (zoo.resnet18(10, small_stem=True), (3, 32, 32), 11_173_962),
+    ],
+)
+def test_sizes_and_outputs(model: nn.Module, shape: tuple[int, ...], parameters: int) -> None:
+    assert feddyn.FlatModel(model).size == parameters
+    assert model(torch.randn(2, *shape)).shape == (2, 100 if parameters == 833_262 else 5 if parameters == 155 else 10)
+
+
+def test_the_lstm() -> None:
+    assert feddyn.FlatModel(zoo.lstm()).size == 133_520
+    assert zoo.lstm()(torch.randint(0, 80, (2, 80))).shape == (2, 80)
+
+
+def test_pooling_before_relu_is_the_same_function() -> None:
+    torch.manual_seed(0)
+    model = zoo.cnn(10)
+    layers = list(model)  # type: ignore[call-overload]
+    layers[1], layers[2], layers[4], layers[5] = layers[2], layers[1], layers[5], layers[4]
+    x = torch.randn(4, 3, 32, 32)
+    assert torch.allclose(model(x), nn.Sequential(*layers)(x), atol=1e-6)
+
+
+def test_logistic_regression_starts_at_zero() -> None:
+    assert not bool(feddyn.FlatModel(zoo.linear(3, 2)).theta.any())
