@@ -128,6 +128,18 @@ def test_one_step_is_algorithm_2() -> None:
     assert torch.allclose(after["lambda"], g)
 
 
+def test_one_step_takes_the_whole_objective() -> None:
+    """FedSplit's center is not where it starts, so the quadratic term counts: one step of length lr along its slope."""
+    method, work, share = feddyn.FedSplit(2.0), make_work(), 0.4
+    server, device = in_the_middle(method, work.theta.clone())
+    theta = server["theta"].clone().requires_grad_()
+    penalised = work.loss(theta) + written_out(method, server, device, share, theta) + DECAY / 2 * (theta**2).sum()
+    (g,) = torch.autograd.grad(penalised, theta)
+    found = feddyn.OneStep(LR, weight_decay=DECAY)(method.problem(method.broadcast(server), device, share), work)
+    assert torch.allclose(found.theta, server["theta"] - LR * g)
+    assert found.path == LR
+
+
 def test_one_step_without_a_penalty_needs_a_length() -> None:
     with pytest.raises(feddyn.InputError, match="give lr"):
         feddyn.OneStep()(feddyn.Problem(make_work().theta.clone()), make_work())
