@@ -1,6 +1,7 @@
 """The command line: what it runs, what it writes, and what it says to bad input."""
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -51,6 +52,27 @@ algorithm = { name = "fedsplit", step = 1.0, mean = "all" }
 """
 )
 SINGLE = SMALL + '[algorithm]\nname = "feddyn"\nalpha = 0.1\n'
+
+
+MNIST = """
+rounds = 2
+participation = 1
+[population]
+source = "mnist"
+devices = 50
+split = "file"
+file = "split.npz"
+[model]
+name = "mlp"
+[solver]
+lr = 0.1
+epochs = 1
+batch_size = 50
+[algorithm]
+name = "feddyn"
+alpha = 0.1
+"""
+real = pytest.mark.skipif("FEDDYN_DATA" not in os.environ, reason="the real data is not here: FEDDYN_DATA is not set")
 
 
 @pytest.fixture(autouse=True)
@@ -265,3 +287,40 @@ def test_without_a_file_the_embedded_comparison_runs(
     printed = capsys.readouterr().out
     for name in ("FedDyn", "SCAFFOLD", "FedAvg", "FedProx", "models transmitted to reach objective"):
         assert name in printed
+
+
+def test_data_sets_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FEDDYN_DATA", "empty")
+    assert call("data", "list", monkeypatch=monkeypatch) == 0
+    printed = capsys.readouterr().out
+    for name in ("mnist", "fashion-mnist", "emnist-l", "cifar10", "cifar100", "shakespeare"):
+        assert name in printed
+    assert call("data", "check", "cifar10", monkeypatch=monkeypatch) == 2
+    assert "feddyn data fetch cifar10" in capsys.readouterr().err
+
+
+@real
+def test_partitions_are_shown_and_saved(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["partition", "mnist", "--devices", "50", "--dirichlet", "0.3", "--save", "split.npz", "--out", "pictures"]
+    assert call(*words, monkeypatch=monkeypatch) == 0
+    assert "classes that hold 80%" in capsys.readouterr().out
+    names = {path.name for path in Path("pictures").iterdir()}
+    assert names == {"table.md", "histograms.png", "devices-dirichlet-0.3.png"}
+    Path("my.toml").write_text(MNIST)
+    assert call("run", "my.toml", "--out", "out", monkeypatch=monkeypatch) == 0
+    setting = tomllib.loads(Path("out/setting.toml").read_text())
+    assert setting["population"]["file"] == "split.npz"
+    assert setting["population"]["devices"] == 50
+    assert call("run", "out/setting.toml", "--out", "again", monkeypatch=monkeypatch) == 0
+    assert Path("out/rounds.jsonl").read_bytes() == Path("again/rounds.jsonl").read_bytes()
+
+
+@real
+def test_real_data_checks_out_and_trains(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One epoch of centralised training on MNIST."""
+    assert call("data", "check", "mnist", monkeypatch=monkeypatch) == 0
+    assert "checksums right" in capsys.readouterr().out
+    words = ["reproduce", "centralised", "mnist", "--epochs", "1", "--out", "out"]
+    assert call(*words, monkeypatch=monkeypatch) == 0
+    line = json.loads(Path("out/mnist/rounds.jsonl").read_text())
+    assert line["models"]["server"]["accuracy"] > 0.95
