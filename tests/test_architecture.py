@@ -7,14 +7,14 @@ import feddyn
 
 SOURCE = Path(feddyn.__file__).parent
 MAY_IMPORT = {
-    "algorithms": {"errors"},
-    "models": {"algorithms", "errors"},
-    "data": {"errors"},
-    "local": {"algorithms", "models", "data", "errors"},
-    "simulation": {"algorithms", "models", "data", "local", "errors"},
-    "experiments": {"algorithms", "models", "data", "local", "simulation", "errors"},
-    "reports": {"data", "experiments", "errors"},
-    "cli": {"data", "experiments", "reports", "simulation", "errors"},
+    "algorithms": {"checks", "errors"},
+    "models": {"algorithms", "checks", "errors"},
+    "data": {"checks", "errors"},
+    "local": {"algorithms", "models", "data", "checks", "errors"},
+    "simulation": {"algorithms", "models", "data", "local", "checks", "errors"},
+    "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors"},
+    "reports": {"data", "experiments", "checks", "errors"},
+    "cli": {"data", "experiments", "reports", "simulation", "checks", "errors"},
 }
 
 

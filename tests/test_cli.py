@@ -196,6 +196,19 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (SINGLE, ["--set", "population.samples=0"], "samples must be a whole number of at least 1"),
         (SINGLE, ["--set", "model.features=7"], "the model does not fit the devices' samples"),
         (SINGLE, ["--set", "solver.epochs=1.5"], "solver.epochs must be a whole number"),
+        (SINGLE, ["--set", "population.seed=-1"], "seed must be a whole number of at least 0"),
+        (SINGLE, ["--set", "model.classes=-1"], "cannot be made"),
+        (SINGLE, ["--set", "solver.steps=3"], "these methods go by epochs"),
+        (SINGLE, ["--set", "solver.name=exat"], "did you mean 'exact'?"),
+        ("needs = 3\n" + SINGLE, [], "exists only in memory (3)"),
+        (COMPARISON + '[[compare]]\nlabel = "feddyn"\nalgorithm = { name = "fedavg" }', [], "or nearly so"),
+        (COMPARISON + '[[compare]]\nlabel = ".."\nalgorithm = { name = "fedavg" }', [], "neither a letter nor a digit"),
+        (COMPARISON + '[[compare]]\nlabel = [1]\nalgorithm = { name = "fedavg" }', [], "a label must be a text"),
+        (
+            COMPARISON + '[[compare]]\nlabel = "X"\nalgorithm = { name = "feddyn", alpha = -1.0 }',
+            [],
+            "X: FedDyn: alpha must",
+        ),
         (SINGLE, ["--seed", "-1"], "-1 is not in the range"),
         (SINGLE, ["--out", "taken"], "the output directory taken is in use"),
         (SINGLE, ["--otu", "x"], "No such option"),
@@ -324,3 +337,21 @@ def test_real_data_checks_out_and_trains(monkeypatch: pytest.MonkeyPatch, capsys
     assert call(*words, monkeypatch=monkeypatch) == 0
     line = json.loads(Path("out/mnist/rounds.jsonl").read_text())
     assert line["models"]["server"]["accuracy"] > 0.95
+
+
+def test_a_label_is_never_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = ('label = "a/../../escaped"', 'label = "x [/b] | y"')
+    for label in labels:
+        other = '[[compare]]\nalgorithm = { name = "scaffold" }\n'
+        Path("my.toml").write_text(f'{SMALL}[[compare]]\n{label}\nalgorithm = {{ name = "fedavg" }}\n{other}')
+        assert call("run", "my.toml", "--out", f"out-{len(label)}", monkeypatch=monkeypatch) == 0
+    assert {path.name for path in Path().iterdir()} == {"my.toml", *(f"out-{len(label)}" for label in labels)}
+    assert (Path(f"out-{len(labels[0])}") / "a-..-..-escaped").is_dir()
+
+
+def test_another_seed_redraws_the_data_of_a_record_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("my.toml").write_text(SINGLE)
+    assert call("run", "my.toml", "--out", "one", monkeypatch=monkeypatch) == 0
+    assert call("run", "one/setting.toml", "--seed", "9", "--out", "two", monkeypatch=monkeypatch) == 0
+    setting = tomllib.loads(Path("two/setting.toml").read_text())
+    assert (setting["seed"], setting["population"]["seed"]) == (9, 9)

@@ -8,7 +8,8 @@ from feddyn.reports.tables import Table, comparison
 
 
 def summary(transmitted: int, *, reached: bool, status: str = "finished") -> dict[str, Any]:
-    counts = {"round": transmitted, "transmitted": transmitted, "bytes_up": 1500, "bytes_down": 2_000_000}
+    counts: dict[str, Any] = {"round": transmitted, "transmitted": transmitted, "models": {"all": {"loss": 0.25}}}
+    counts |= {"bytes_up": 1500, "bytes_down": 2_000_000}
     return {"status": status, "reached": counts if reached else None, "last": counts}
 
 
@@ -19,12 +20,16 @@ def test_counts_savings_and_what_was_not_reached() -> None:
         "FedProx": summary(7, reached=False, status="diverged"),
         "SCAFFOLD": {"status": "diverged", "reached": None, "last": None},
     }
-    rows = comparison("t", runs, "FedDyn", target=True).rows
-    assert rows[0] == ["FedDyn", "50", "1.0x", "50", "1.5 kB", "2 MB"]
-    assert rows[1] == ["FedAvg", "200+", ">4.0x", "200", "1.5 kB+", "2 MB+"]
-    assert rows[2] == ["FedProx", "diverged", "-", "7", "-", "-"]
-    assert rows[3] == ["SCAFFOLD", "diverged", "-", "0", "-", "-"]
-    assert comparison("t", runs, "FedDyn", target=False).rows[1][:3] == ["FedAvg", "200", "4.0x"]
+    rows = comparison("t", runs, "FedDyn", model="all", metric="loss", target=True).rows
+    assert rows[0] == ["FedDyn", "50", "1.0x", "50", "1.5 kB", "2 MB", "0.2500"]
+    assert rows[1] == ["FedAvg", "200+", ">4.0x", "200", "1.5 kB+", "2 MB+", "0.2500"]
+    assert rows[2] == ["FedProx", "diverged", "-", "7", "-", "-", "-"]
+    assert rows[3] == ["SCAFFOLD", "diverged", "-", "0", "-", "-", "-"]
+    assert comparison("t", runs, "FedDyn", model="all", metric="loss", target=False).rows[1][:3] == [
+        "FedAvg",
+        "200",
+        "4.0x",
+    ]
 
 
 def test_markdown_and_csv() -> None:

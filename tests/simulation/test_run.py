@@ -251,8 +251,17 @@ def test_the_key_covers_every_field(unbalanced: feddyn.Population) -> None:
         ({"rounds": 0}, "rounds must be"),
         ({"rounds": 1.5}, "rounds must be"),
         ({"seed": -1}, "seed must be"),
-        ({"solver": feddyn.SGD}, "the solver must be a callable"),
-        ({"algorithm": "feddyn"}, "algorithm must be a Algorithm"),
+        ({"solver": feddyn.SGD}, "the solver must be a function"),
+        ({"algorithm": "feddyn"}, "algorithm must be a Algorithm, not a str"),
+        ({"model": None}, "model must be a Module"),
+        ({"model": nn.LazyLinear(3)}, "has no shape yet"),
+        ({"target": ("accuracy", 0.9)}, "target must be a Target"),
+        ({"evaluation": 3}, "evaluation must be a Evaluation"),
+        ({"loss": None}, "the loss must be a function"),
+        ({"loss": lambda out, y: nn.functional.cross_entropy(out, y, reduction="sum")}, "the mean over the batch"),
+        ({"solver": feddyn.Exact()}, "needs float64"),
+        ({"solver": feddyn.OneStep(), "algorithm": feddyn.FedAvg()}, "give lr"),
+        ({"solver": feddyn.Exact(), "algorithm": feddyn.Scaffold()}, "Scaffold with Exact"),
         ({"model": nn.Linear(5, 3)}, "does not fit the devices' samples"),
         ({"model": nn.Linear(4, 2)}, "does not fit the devices' samples"),
         ({"model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))}, "GroupNorm"),
@@ -265,3 +274,47 @@ def test_the_key_covers_every_field(unbalanced: feddyn.Population) -> None:
 def test_bad_arguments_are_refused(unbalanced: feddyn.Population, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(feddyn.InputError, match=message):
         run(unbalanced, **changes)
+
+
+def test_targets_that_would_train_but_not_as_meant_are_refused(unbalanced: feddyn.Population) -> None:
+    owner = np.repeat(np.arange(10), unbalanced.sizes)
+    values = torch.randn(len(unbalanced.y))
+
+    def regress(y: torch.Tensor, model: nn.Module, **more: Any) -> feddyn.Run:
+        population = feddyn.Population.from_arrays(unbalanced.x, y, owner)
+        return feddyn.simulate(model, population, feddyn.FedAvg(), SGD, participation=1, rounds=1, **more)
+
+    flat = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))
+    with pytest.raises(feddyn.InputError, match="for regression"):
+        regress(values, flat)
+    with pytest.raises(feddyn.InputError, match="for regression"):
+        regress(values[:, None], nn.Linear(4, 1))
+    with pytest.raises(feddyn.InputError, match="Using a target size"):
+        regress(values, nn.Linear(4, 1), loss=nn.functional.mse_loss)
+    with pytest.raises(feddyn.InputError, match="there is a class -100"):
+        regress(torch.where(unbalanced.y == 1, -100, unbalanced.y), nn.Linear(4, 3))
+    figures = regress(values.round().long().float(), flat, loss=nn.functional.mse_loss).history[0]["models"]["all"]
+    assert "accuracy" not in figures
+
+
+def test_numpys_numbers_are_numbers(unbalanced: feddyn.Population, tmp_path: Path) -> None:
+    plain = run(unbalanced, participation=2, rounds=3, seed=4, out=tmp_path / "plain")
+    numpy = run(
+        unbalanced,
+        participation=np.int64(2),
+        rounds=np.int32(3),
+        seed=np.int64(4),
+        algorithm=feddyn.FedDyn(np.float64(0.05)),
+        out=tmp_path / "numpy",
+    )
+    assert same(plain, numpy)
+    assert plain.summary["key"] == numpy.summary["key"]
+
+
+def test_two_lambdas_are_two_settings(unbalanced: feddyn.Population) -> None:
+    losses = (
+        lambda out, y: nn.functional.cross_entropy(out, y),
+        lambda out, y: 2 * nn.functional.cross_entropy(out, y),
+    )
+    keys = {run(unbalanced, loss=loss).summary["key"] for loss in losses}
+    assert len(keys) == 2

@@ -10,11 +10,9 @@ vector, on a cohort of devices (devices on axis -2) and on a sweep of settings (
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
-
-from feddyn.errors import InputError
 
 Vector: TypeAlias = torch.Tensor
 """A flat model or gradient: shape (d,), or (..., d) when stacked."""
@@ -46,6 +44,9 @@ class Algorithm(ABC):
     `share` is n_k / mean(n), the device's part of the data relative to an equal split.
     """
 
+    needs_path: ClassVar[bool] = False
+    """Whether `report` needs the solution's path."""
+
     @abstractmethod
     def server(self, theta: Vector) -> State:
         """The server's state before the first round; `theta` is its model."""
@@ -73,15 +74,6 @@ class Algorithm(ABC):
     @abstractmethod
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models."""
-
-
-def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
-    """Refuse a hyperparameter that is not a finite number (or column of numbers) above zero; with `zero`, at it too."""
-    if isinstance(value, int | float | torch.Tensor) and not isinstance(value, bool):
-        number = torch.as_tensor(value)
-        if bool((number.isfinite() & ((number >= 0) if zero else (number > 0))).all()):
-            return
-    raise InputError(f"{where}: {name} must be a finite number {'of at least' if zero else 'above'} 0, not {value!r}")
 
 
 def weighted_mean_upload(share: Scalar, theta: Vector) -> State:

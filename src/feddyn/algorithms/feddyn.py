@@ -24,7 +24,8 @@ from typing import final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector, require_number
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.checks import require_number
 
 
 @final

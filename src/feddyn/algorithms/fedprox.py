@@ -19,9 +19,9 @@ from feddyn.algorithms.base import (
     Solution,
     State,
     Vector,
-    require_number,
     weighted_mean_upload,
 )
+from feddyn.checks import require_number
 
 
 @final

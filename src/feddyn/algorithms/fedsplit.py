@@ -17,7 +17,8 @@ Both are the same with full participation. The share_k makes the fixed point the
 from dataclasses import dataclass
 from typing import Literal, final
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector, require_number
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.checks import require_number
 from feddyn.errors import InputError, nearest
 
 

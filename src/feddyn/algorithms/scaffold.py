@@ -13,7 +13,7 @@ FedDyn authors' code divides by K times the undecayed lr. Both c and the model c
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 
@@ -25,6 +25,8 @@ from feddyn.errors import InputError
 @dataclass(frozen=True)
 class Scaffold(Algorithm):
     """SCAFFOLD; it has no parameters of its own and needs a solver that reports its path."""
+
+    needs_path: ClassVar[bool] = True
 
     def server(self, theta: Vector) -> State:
         return {"theta": theta, "c": torch.zeros_like(theta)}

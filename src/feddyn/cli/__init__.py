@@ -27,7 +27,8 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit("feddyn: interrupted; what was recorded until then is kept")
+        click.echo("feddyn: interrupted; what was recorded until then is kept", err=True)
+        sys.exit(130)
     except click.ClickException as error:
         _fail(error.format_message())
     except FeddynError as error:

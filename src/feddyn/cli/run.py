@@ -1,5 +1,6 @@
 """`feddyn run` and `feddyn methods`."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,15 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
     simulations = {
-        label: Simulation(plan, directory / label.lower().replace(" ", "-") if len(named) > 1 else directory)
+        label: Simulation(plan, directory / setting.slug(label) if len(named) > 1 else directory)
         for label, plan in named
     }
     claim(directory)
-    train(simulations)
+    try:
+        train(simulations)
+    except KeyboardInterrupt:
+        click.echo(f"feddyn: interrupted; the record so far is in {directory}", err=True)
+        sys.exit(130)
     _conclude(simulations, directory)
     failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
     if failed:
@@ -86,7 +91,7 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     if target is not None:
         title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
     summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
-    table = comparison(title, summaries, reference, target=target is not None)
+    table = comparison(title, summaries, reference, model=model, metric=metric, target=target is not None)
     show(table)
     (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
     histories = {label: simulation.run.history for label, simulation in simulations.items()}

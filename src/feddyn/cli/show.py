@@ -23,11 +23,11 @@ def progress(unit: str) -> Iterator[Any]:
         yield _plain_progress(unit)
         return
     columns = (
-        TextColumn("{task.description:<12}"),
+        TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[figure]}"),
+        TextColumn("{task.fields[figure]}", markup=False),
     )
     with Progress(*columns, console=console) as progress:
         tasks: dict[str, Any] = {}

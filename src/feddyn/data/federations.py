@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from feddyn.checks import require_whole
 from feddyn.data import partition, shakespeare, sources
 from feddyn.data.partition import Parts
 from feddyn.data.population import Population
@@ -35,6 +36,7 @@ def images(
     concentration: of the Dirichlet splits. classes_per_device: shards for each device. sigma: of lognormal sizes, for
     the iid and dirichlet splits (0: equal). file: a saved split. augment: flip and crop, by default for CIFAR only.
     """
+    require_whole(source, "seed", seed, 0)
     arrays = sources.load(source)
     about = SOURCES[source]
     parts = split_labels(arrays.y, devices, split, concentration, classes_per_device, sigma, file, seed)
@@ -123,8 +125,8 @@ def speeches(
     the test, less the 80 between whose characters overlap; of each, a contiguous run is taken at a random start.
     """
     for name, value in (("devices", devices), ("samples", samples), ("test_samples", test_samples)):
-        if isinstance(value, bool) or value < 1:
-            raise InputError(f"shakespeare: {name} must be a whole number of at least 1, not {value!r}")
+        require_whole("shakespeare", name, value, 1)
+    require_whole("shakespeare", "seed", seed, 0)
     corpus = sources.load_shakespeare()
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     cut = (corpus.samples * TRAIN_FRACTION).astype(np.int64)

@@ -25,11 +25,11 @@ class Population:
     offsets[k] to offsets[k+1]. `origin` says how to make the population again, empty if it exists only in memory;
     `transform` makes a model's input of raw samples, batch by batch."""
 
-    x: torch.Tensor
-    y: torch.Tensor
-    offsets: tuple[int, ...]
-    names: tuple[str, ...]
-    test: Samples | None = None
+    x: torch.Tensor = field(repr=False)
+    y: torch.Tensor = field(repr=False)
+    offsets: tuple[int, ...] = field(repr=False)
+    names: tuple[str, ...] = field(repr=False)
+    test: Samples | None = field(default=None, repr=False)
     origin: Mapping[str, Any] = field(default_factory=dict)
     transform: Transform | None = None
 
@@ -166,6 +166,8 @@ class Population:
 def _samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:
     """Both as tensors that agree with each other: integer targets as int64, everything finite."""
     samples, targets = _tensor(x, what), _tensor(y, f"{what}'s targets")
+    if samples.is_sparse or targets.is_sparse:
+        raise InputError(f"{what} is a sparse tensor: make it dense, x.to_dense()")
     if samples.dim() == 0 or targets.dim() == 0 or len(samples) == 0:
         raise InputError(f"{what} holds no samples")
     if len(samples) != len(targets):

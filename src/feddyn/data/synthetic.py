@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 
@@ -39,9 +40,9 @@ def synthetic(
         ("samples", samples, 1),
         ("features", features, 1),
         ("classes", classes, 2),
+        ("seed", seed, 0),
     ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InputError(f"synthetic problem: {name} must be a whole number of at least {least}, not {value!r}")
+        require_whole("synthetic problem", name, value, least)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     sizes = _sizes(rng, devices, samples) if kind == "type3" else np.full(devices, samples)
     deviation = np.arange(1, features + 1) ** -0.6  # the square root of the variances k^-1.2

@@ -30,7 +30,12 @@ def build(make: Callable[..., T], table: Mapping[str, Any], where: str, name: st
     for key, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and key not in table:
             raise InputError(f"{where}.{key} is missing: {what} needs it")
-    return make(**table)
+    try:
+        return make(**table)
+    except InputError:
+        raise
+    except (ValueError, TypeError, RuntimeError, MemoryError, OverflowError) as error:
+        raise InputError(f"{what} cannot be made of {dict(table)}: {error}") from None
 
 
 def choose(known: Mapping[str, T], table: Mapping[str, Any], key: str, where: str) -> T:

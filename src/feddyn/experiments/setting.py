@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import torch
 from torch import nn
 
+from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.experiments.methods import METHODS, MODELS, SOLVERS, SOURCES, label
@@ -54,19 +56,27 @@ def read(path: Path) -> Document:
 def plans(document: Document, changes: Sequence[str] = (), seed: int | None = None) -> list[Named]:
     """The runs that a settings document asks for, after `--set` changes; one without a comparison has one run."""
     singles = _expand(document)
-    if seed is not None:
-        singles = [(name, {**single, "seed": seed}) for name, single in singles]
+    for _, single in singles:
+        if seed is not None:
+            single["seed"] = seed
+            single.get("population", {}).pop("seed", None)  # it follows the run's seed
     for change in changes:
         _change([single for _, single in singles], change)
     shared: dict[str, Any] = {}
-    return [Named(name, _plan(single, shared)) for name, single in singles]
+    found = []
+    for name, single in singles:
+        try:
+            found.append(Named(name, _plan(single, shared)))
+        except InputError as error:
+            raise InputError(f"{name}: {error}" if len(singles) > 1 else str(error)) from None
+    return found
 
 
 def _expand(document: Document) -> list[tuple[str, Document]]:
     """One document for each method of the comparison, with the common solver filled in."""
-    if document.get("needs"):
+    if needs := document.get("needs"):
         raise InputError(
-            f"the setting needs what exists only in memory ({', '.join(map(str, document['needs']))}): "
+            f"the setting needs what exists only in memory ({', '.join(needs) if isinstance(needs, list) else needs}): "
             "make it again in Python and call feddyn.simulate"
         )
     for key, value in document.items():
@@ -88,11 +98,22 @@ def _expand(document: Document) -> list[tuple[str, Document]]:
             key = min(unknown)
             raise InputError(f"compare entry {number}: {key} is not known; {nearest(key, ENTRY)}")
         singles.append(_resolve(common, entry, f"compare entry {number}: algorithm"))
-    labels = [name for name, _ in singles]
-    for name in labels:
-        if labels.count(name) > 1:
-            raise InputError(f"compare: two methods are called {name!r}; give each a label of its own")
+    slugs = [slug(name) for name, _ in singles]
+    for name, short in zip((name for name, _ in singles), slugs, strict=True):
+        if not short:
+            raise InputError(f"compare: the label {name!r} has neither a letter nor a digit")
+        if slugs.count(short) > 1:
+            raise InputError(f"compare: two methods are called {name!r} or nearly so; give each a label of its own")
     return singles
+
+
+def slug(label: str) -> str:
+    """A label as the name of a directory.
+
+    >>> slug("FedProx, mu = 0.1")
+    'fedprox-mu-0.1'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")
 
 
 def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Document]:
@@ -113,7 +134,10 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
     if method.pooled:
         single["population"] = {**single.get("population", {}), "pooled": True}
         single["participation"] = 1.0
-    return str(entry.get("label", label(algorithm["name"], algorithm))), single
+    name = entry.get("label", label(algorithm["name"], algorithm))
+    if not isinstance(name, str):
+        raise InputError(f"compare: a label must be a text, not {name!r}")
+    return name, single
 
 
 def _change(singles: Sequence[Document], change: str) -> None:
@@ -135,6 +159,10 @@ def _change(singles: Sequence[Document], change: str) -> None:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
             target[parts[-1]] = value
             changed = True
+    if not changed and any(".".join(parts) == f"solver.{one}" for one, _ in EXCLUSIVE):
+        raise InputError(
+            f"--set {change}: these methods go by {dict(EXCLUSIVE)[parts[1]]}; set that, or change the file"
+        )
     if not changed:
         raise InputError(f"--set {change}: no method here has {'.'.join(parts)}; {nearest('.'.join(parts), known)}")
 
@@ -151,7 +179,8 @@ def _keys(single: Document) -> set[str]:
     }
     keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
     keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}
-    return keys | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}
+    names = {"algorithm.name", "solver.name", "model.name", "population.source"}
+    return keys | names | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}
 
 
 def _plan(single: Document, shared: dict[str, Any]) -> Plan:
@@ -167,8 +196,7 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
         if key not in single:
             raise InputError(f"{key} is missing from the setting")
     seed = single.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
+    require_whole("", "seed", seed, 0)
     source = single.get("population", {})
     population = once(_population, source, seed, key=(source, seed))
     model, origin = _model(single.get("model", {}), population, seed)

@@ -6,6 +6,7 @@ The best setting of each method counts. It does not print the number of rounds, 
 loss targets belong. So beside those there are two that do not depend on the draw: a fixed gap above the optimum.
 """
 
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -109,10 +110,16 @@ def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KIN
 
 def run(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, list[Curve]]]:
     """Each job with its curves, as the jobs finish, in so many processes of one thread each."""
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start) as pool:
         running = {pool.submit(train, job): job for job in todo}
         for done in as_completed(running):
             yield running[done], done.result()
+
+
+def _start() -> None:
+    """One thread a process; Ctrl-C is for the process that waits for the workers."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def train(job: Job) -> list[Curve]:

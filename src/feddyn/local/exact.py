@@ -10,12 +10,13 @@ for models of up to a few thousand parameters.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch.func import grad, jacrev
 
-from feddyn.algorithms.base import Problem, Solution, Vector, require_number
+from feddyn.algorithms.base import Problem, Solution, Vector
+from feddyn.checks import require_number, require_whole
 from feddyn.errors import FeddynError, InputError
 from feddyn.local.work import Work
 
@@ -32,21 +33,25 @@ class Exact:
     tolerance: float = 1e-12
     weight_decay: float = 0.0
     iterations: int = 100
+    walks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_number("Exact", "tolerance", self.tolerance)
         require_number("Exact", "weight_decay", self.weight_decay, zero=True)
-        require_number("Exact", "iterations", self.iterations)
+        require_whole("Exact", "iterations", self.iterations, 1)
 
-    def __call__(self, problem: Problem, work: Work) -> Solution:
+    def check(self, problem: Problem) -> None:
+        """Refuse what cannot be solved, before any work starts."""
         if problem.start.dim() != 1 or problem.start.numel() > LARGEST:
-            raise InputError(
-                f"Exact: solves one model of at most {LARGEST} parameters, not {tuple(problem.start.shape)}; use SGD"
-            )
+            shape = tuple(problem.start.shape)
+            raise InputError(f"Exact: solves one model of at most {LARGEST} parameters, not {shape}; use SGD")
         if problem.start.dtype != torch.float64:
             raise InputError(
-                "Exact: needs float64 to reach its tolerance; call model.double() and pass the data as it is"
+                "Exact: needs float64 to reach its tolerance: model.double(), or in a setting model.dtype = 'float64'"
             )
+
+    def __call__(self, problem: Problem, work: Work) -> Solution:
+        self.check(problem)
 
         def objective(theta: Vector) -> torch.Tensor:
             value = work.loss(theta) + self.weight_decay / 2 * theta.dot(theta)

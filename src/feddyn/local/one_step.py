@@ -12,7 +12,8 @@ alpha above 1.5 L, L being the smoothness of the losses.
 from dataclasses import dataclass
 from typing import final
 
-from feddyn.algorithms.base import Problem, Scalar, Solution, require_number
+from feddyn.algorithms.base import Problem, Scalar, Solution
+from feddyn.checks import require_number
 from feddyn.errors import InputError
 from feddyn.local.work import Work
 
@@ -30,11 +31,13 @@ class OneStep:
         if self.lr is not None:
             require_number("OneStep", "lr", self.lr)
 
-    def __call__(self, problem: Problem, work: Work) -> Solution:
+    def check(self, problem: Problem) -> None:
+        """Refuse a method without a penalty, from which the length would follow, before any work starts."""
         if self.lr is None and isinstance(problem.prox, float) and problem.prox == 0:
-            raise InputError(
-                "OneStep: without lr its length is 1/prox, but this method has no quadratic penalty; give lr"
-            )
+            raise InputError("OneStep: without lr its length is 1/prox, but this method has no penalty: give lr")
+
+    def __call__(self, problem: Problem, work: Work) -> Solution:
+        self.check(problem)
         start = work.theta.copy_(problem.start)
         slope = work.gradient() + self.weight_decay * start
         if problem.tilt is not None:

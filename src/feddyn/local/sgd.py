@@ -17,7 +17,8 @@ from typing import final
 
 import torch
 
-from feddyn.algorithms.base import Problem, Scalar, Solution, Vector, require_number
+from feddyn.algorithms.base import Problem, Scalar, Solution, Vector
+from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError
 from feddyn.local.work import Walk
 
@@ -43,9 +44,8 @@ class SGD:
         if self.clip is not None:
             require_number("SGD", "clip", self.clip)
         for name in ("epochs", "steps", "batch_size", "halve_every"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise InputError(f"SGD: {name} must be a whole number of at least 1, not {value!r}")
+            if getattr(self, name) is not None:
+                require_whole("SGD", name, getattr(self, name), 1)
         if (self.epochs is None) == (self.steps is None):
             raise InputError("SGD: give either epochs (passes over the device's data) or steps, and not both")
 

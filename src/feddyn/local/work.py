@@ -86,7 +86,11 @@ class Work:
 class Solver(Protocol):
     """Anything that solves a problem for a device: a class of ours, or a function of yours.
 
-    It minimises  loss(theta) + weight_decay/2 ||theta||^2 + <tilt, theta> + prox/2 ||theta - center||^2  from `start`.
+    It minimises  loss(theta) + weight_decay/2 ||theta||^2 + <tilt, theta> + prox/2 ||theta - center||^2  from `start`;
+    a `tilt` of None is zero, and with a `center` of None there is no quadratic term.
+
+    It may have a method `check(problem)` that refuses what it cannot solve, before any work starts, and `walks = False`
+    if it does not report a path.
     """
 
     def __call__(self, problem: Problem, work: Work, /) -> Solution: ...

@@ -23,6 +23,8 @@ class FlatModel:
 
     def __init__(self, module: nn.Module, loss: Loss = nn.functional.cross_entropy):
         _refuse_running_statistics(module)
+        if lazy := [name for name, p in module.named_parameters() if nn.parameter.is_lazy(p)]:
+            raise InputError(f"the parameter {lazy[0]!r} has no shape yet: pass a batch through the model once")
         self.module, self.loss = copy.deepcopy(module), loss
         named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
         if not named:

@@ -30,22 +30,25 @@ def tables(
 ) -> tuple[Table, Table]:
     """Models transmitted to reach each target, and the settings that did it."""
     draws = sorted({seed for _, seed in optima})
-    main, chosen, lost = [], [], []
+    main, chosen, lost, decided = [], [], [], 0
     for kind in (kind for kind in KINDS if any(curve.kind == kind for curve in curves)):
         printed = next(row for row in paper if row.split == NAMES[kind])
         for what, targets, theirs in _targets(kind, draws, optima, printed):
             bests = {method: _best(curves, kind, method, targets) for method in METHODS}
             reachable = any(targets[seed] > optima[kind, seed] for seed in draws)
             main.append([NAMES[kind], what, *(_cell(bests[m], m, rounds, theirs, reachable) for m in METHODS)])
-            if reachable:
+            if any(None not in best.counts for best in bests.values()):
                 chosen.append([NAMES[kind], what, *(_setting(bests[m]) for m in METHODS)])
+                decided += 1
                 if not _fewest(bests):
                     lost.append(f"{NAMES[kind]} ({what})")
     labels = [KNOWN[method].label for method in METHODS]
-    verdict = "FedDyn needs the fewest" + (f" but in: {'; '.join(lost)}." if lost else " everywhere.")
+    verdict = f"FedDyn alone needs the fewest in {decided - len(lost)} of {decided} rows that a method reached"
+    verdict += f", and not in: {'; '.join(lost)}." if lost else "."
     notes = [
         f"Ours, and in parentheses the paper's; best setting of the grid; {len(draws)} draw(s) of the data, seeds "
         f"{', '.join(map(str, draws))}; a plus: not reached in {rounds} rounds (SCAFFOLD sends two models a round).",
+        "Each method has its best of as many settings as the paper searched: FedDyn 18, FedProx 12, the others 6.",
         "The paper's loss targets belong to its own draw; 'below the optimum': no model reaches them on ours.",
         verdict,
     ]
@@ -84,7 +87,9 @@ def _cost(best: Best) -> tuple[int, int]:
 
 
 def _fewest(bests: Mapping[str, Best]) -> bool:
-    return all(_cost(bests["feddyn"]) <= _cost(best) for best in bests.values())
+    """Whether FedDyn reached the target and every other method transmitted more."""
+    ours = _cost(bests["feddyn"])
+    return ours[0] == 0 and all(ours < _cost(best) for method, best in bests.items() if method != "feddyn")
 
 
 def _cell(best: Best, method: str, rounds: int, theirs: Row | None, reachable: bool) -> str:

@@ -41,7 +41,9 @@ def savings(models: int | None, limit: int, reference: int | None) -> str:
     return f"{models / reference:.1f}x" if models is not None else f">{limit / reference:.1f}x"
 
 
-def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str, *, target: bool) -> Table:
+def comparison(
+    title: str, runs: Mapping[str, Mapping[str, Any]], reference: str, *, model: str, metric: str, target: bool
+) -> Table:
     """A row a method from the summaries of the runs: counts at the target, or at the end, beside the reference's."""
     first = runs[reference]["reached"] if target else runs[reference]["last"]
     base = None if first is None else first["transmitted"]
@@ -49,14 +51,21 @@ def comparison(title: str, runs: Mapping[str, Mapping[str, Any]], reference: str
     for label, summary in runs.items():
         reached, last = summary["reached"], summary["last"]
         if summary["status"] == "diverged":
-            rows.append([label, "diverged", "-", str(last["round"] if last else 0), "-", "-"])
+            rows.append([label, "diverged", "-", str(last["round"] if last else 0), "-", "-", "-"])
             continue
         at = reached or last
         models = at["transmitted"] if reached or not target else None
         volume = [f"{_bytes(at[side])}{'+' if models is None else ''}" for side in ("bytes_up", "bytes_down")]
         limit = last["transmitted"]
-        rows.append([label, transmitted(models, limit), savings(models, limit, base), str(at["round"]), *volume])
-    return Table(title, ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down"], rows)
+        figure = f"{last['models'][model][metric]:.4f}"
+        rows.append(
+            [label, transmitted(models, limit), savings(models, limit, base), str(at["round"]), *volume, figure]
+        )
+    return Table(
+        title,
+        ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down", f"{metric} at the end"],
+        rows,
+    )
 
 
 def _bytes(count: int) -> str:
@@ -69,4 +78,4 @@ def _bytes(count: int) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

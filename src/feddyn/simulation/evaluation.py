@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias, get_args
 
 import torch
 
-from feddyn.algorithms.base import Vector, require_number
+from feddyn.algorithms.base import Vector
+from feddyn.checks import require_number, require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.models.flat import FlatModel
@@ -52,8 +53,7 @@ class Evaluation:
     models: Sequence[Name] = ("server", "active", "all")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.every, int) or isinstance(self.every, bool) or self.every < 1:
-            raise InputError(f"evaluation: every must be a whole number of at least 1, not {self.every!r}")
+        require_whole("evaluation", "every", self.every, 1)
         if not self.models or isinstance(self.models, str):
             raise InputError(f"evaluation: models must be a list out of {', '.join(get_args(Name))}")
         for name in self.models:
@@ -88,6 +88,7 @@ class Evaluator:
                 x = self.transform(x, theta.dtype)
             output = self.model.module(x)
             loss += float(self.model.loss(output, y)) * len(y)
+            classes = classes and output.dim() == 2 and output.shape[1] > 1
             if classes:
                 hits += int((output.argmax(-1) == y).sum())
         figures = {"loss": loss / len(self.y)}

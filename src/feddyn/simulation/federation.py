@@ -1,7 +1,6 @@
 """One round: broadcast, every active device solves its problem, the uploads are added up, the server moves."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,6 +12,7 @@ from feddyn.errors import DivergenceError, InputError
 from feddyn.local.work import Solver, Work
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.randomness import generator, integer
+from feddyn.simulation.rehearsal import confined, try_out
 
 HELP = "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha"
 
@@ -39,15 +39,25 @@ class Federation:
         self.model = FlatModel(module, loss)
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         self.algorithm, self.solver, self.seed = algorithm, solver, seed
-        _try_out(self.model, self.population)
+        try_out(self.model, self.population)
         self.initial = self.model.theta.clone()
         self.server = algorithm.server(self.initial)
+        self._check_solver()
         self.devices: dict[int, State] = {}
         self.latest: dict[int, Vector] = {}
         self.active_mean = self.initial
         self._layers = _default_generator(self.initial.device)
         # the sum over all devices, kept up as they change; in float64 so that thousands of updates do not add up errors
         self._all_total = self.initial.double() * population.devices
+
+    def _check_solver(self) -> None:
+        """Refuse a solver that cannot solve this method's problems before any work is done."""
+        if self.algorithm.needs_path and not getattr(self.solver, "walks", True):
+            name = f"{type(self.algorithm).__name__} with {type(self.solver).__name__}"
+            raise InputError(f"{name}: the method needs a solver that walks in steps and reports its path, such as SGD")
+        if check := getattr(self.solver, "check", None):
+            down, device = self.algorithm.broadcast(self.server), self.algorithm.device(self.initial)
+            check(self.algorithm.problem(down, device, self.population.share(0)))
 
     @property
     def all_mean(self) -> Vector:
@@ -65,7 +75,7 @@ class Federation:
         states, found, gradients = {}, {}, 0
         total: State = {}
         models_total: State = {}
-        with _confined(self.initial.device):
+        with confined(self.initial.device):
             self.model.module.train()
             for k in active:
                 share = self.population.share(k)
@@ -99,9 +109,8 @@ class Federation:
         self._layers.manual_seed(integer(self.seed, "layers", round, k))
         solution = self.solver(problem, work)
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
-            raise InputError(
-                f"the solver returned {solution!r}: return Solution(theta, path) with one vector of the model's size"
-            )
+            found = type(solution).__name__
+            raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
         theta = solution.theta.detach().clone()  # a solver may return its workspace
         if not bool(theta.sum().isfinite()):
             raise DivergenceError(
@@ -121,49 +130,3 @@ def _default_generator(device: torch.device) -> torch.Generator:
     if device.type != "cuda":
         return torch.default_generator
     return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
-
-
-@contextmanager
-def _confined(device: torch.device) -> Iterator[None]:
-    """One thread, so that sums have one order on every machine, and random layers that leave no trace outside."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _try_out(model: FlatModel, population: Population) -> None:
-    """Take a gradient on a few samples, so that data that does not fit the model is refused before any work is done."""
-    buffers = {name: value._version for name, value in model.module.named_buffers()}
-    for what, x, y in (("devices'", population.x, population.y), ("test set's", *(population.test or ((), ())))):
-        if len(y) == 0:
-            continue
-        rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
-        with _confined(model.theta.device):
-            try:
-                batch = x[rows]
-                if population.transform is not None:
-                    batch = population.transform(batch, model.theta.dtype)
-                model.gradient(batch, y[rows])
-            except (RuntimeError, IndexError, ValueError, TypeError) as error:
-                raise InputError(
-                    f"the model does not fit the {what} samples (x {tuple(x.shape[1:])} {x.dtype}, "
-                    f"y {tuple(y.shape[1:])} {y.dtype}): {str(error).splitlines()[0]}"
-                ) from error
-    for name, value in model.module.named_buffers():
-        if value._version != buffers[name]:
-            raise InputError(
-                f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
-                "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
-            )
-
-
-def _extreme_rows(data: torch.Tensor) -> list[int]:
-    """The samples with the largest and the smallest class or token: one that the model does not know is among them."""
-    if data.is_floating_point():
-        return []
-    width = data[0].numel()
-    return [int(data.argmax()) // width, int(data.argmin()) // width]

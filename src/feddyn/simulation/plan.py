@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
+from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError
 from feddyn.local.work import Solver
@@ -35,16 +37,22 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value, least in (("rounds", self.rounds, 1), ("seed", self.seed, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        require_whole("", "rounds", self.rounds, 1)
+        require_whole("", "seed", self.seed, 0)
+        kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
+        for name, kind in (*kinds, ("target", Target | None)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise InputError(
+                    f"{name} must be a {getattr(kind, '__name__', 'Target')}, not a {type(value).__name__}"
+                )
+        for name in ("solver", "loss"):
+            if not callable(value := getattr(self, name)) or isinstance(value, type):
+                raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
         if self.target is not None and self.target.model not in self.evaluation.models:
             raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
-        for name, kind in (("population", Population), ("algorithm", Algorithm)):
-            if not isinstance(value := getattr(self, name), kind):
-                raise InputError(f"{name} must be a {kind.__name__}, not {value!r}")
-        if not callable(self.solver) or isinstance(self.solver, type):
-            raise InputError(f"the solver must be a callable such as SGD(lr=0.1, epochs=5), not {self.solver!r}")
+        for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
+            if isinstance(value := getattr(self, name), np.generic):
+                object.__setattr__(self, name, value.item())
         self.sampler()
 
     def sampler(self) -> Sampler:
@@ -64,7 +72,7 @@ class Plan:
             "evaluation": {"every": self.evaluation.every, "models": list(self.evaluation.models)},
         }
         if self.loss is not nn.functional.cross_entropy:
-            parts["loss"] = _qualified(self.loss)
+            parts["loss"] = _function(self.loss)
         if self.target is not None:
             parts["target"] = _fields(self.target)
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
@@ -81,7 +89,7 @@ def table(part: object) -> dict[str, Any]:
     """
     known = type(part).__module__.startswith("feddyn.")
     if not known:
-        return {"memory": True, "name": _qualified(part), **_fields(part)}
+        return {"memory": True, **_function(part), **_fields(part)}
     return {"name": type(part).__name__.lower(), **_fields(part)}
 
 
@@ -90,16 +98,24 @@ def _fields(part: object) -> dict[str, Any]:
     if not is_dataclass(part):
         return {}
     values = {f.name: getattr(part, f.name) for f in fields(part)}
-    return {
-        name: value.tolist() if isinstance(value, torch.Tensor) else value
-        for name, value in values.items()
-        if value is not None
-    }
+    # NumPy's and torch's numbers as Python's
+    plain = {k: v.tolist() if isinstance(v, torch.Tensor | np.generic) else v for k, v in values.items()}
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _qualified(part: object) -> str:
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def _function(part: object) -> dict[str, Any]:
+    """A function or object by its name and, where it has one, a hash of its code: two lambdas are not the same."""
+    code = getattr(part, "__code__", None)
+    if code is None:
+        return {"name": _qualified(part)}
+    digest = hashlib.sha256(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+    digest.update(repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode())
+    return {"name": _qualified(part), "sha256": digest.hexdigest()}
 
 
 def _in_memory(model: nn.Module) -> dict[str, Any]:

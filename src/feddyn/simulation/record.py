@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 
 import tomli_w
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from feddyn.algorithms.base import Vector
-from feddyn.errors import InputError
+from feddyn.errors import FeddynError, InputError
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
@@ -66,20 +66,22 @@ class Record:
 
     def line(self, line: Line) -> None:
         """Add a round."""
-        self._rounds.write(json.dumps(line, allow_nan=False) + "\n")
-        self._rounds.flush()
         now = time.perf_counter()
-        self._time({"round": line["round"], "seconds": round(now - self._clock, 6)})
+        try:
+            self._rounds.write(json.dumps(line, allow_nan=False) + "\n")
+            self._rounds.flush()
+            self._time({"round": line["round"], "seconds": round(now - self._clock, 6)})
+        except OSError as error:
+            where = f"{self.directory} ({error.strerror})"
+            raise FeddynError(f"round {line['round']} cannot be written to {where}; all before it are kept") from None
         self._clock = now
 
     def close(self, summary: Mapping[str, Any], models: Mapping[str, Vector]) -> None:
         """Write down how the run ended."""
         self._rounds.close()
         self._timings.close()
-        save_file(
-            {name: vector.cpu().contiguous().clone() for name, vector in models.items()},
-            self.directory / "models.safetensors",
-        )
+        vectors = {name: vector.cpu().contiguous().clone() for name, vector in models.items()}
+        (self.directory / "models.safetensors").write_bytes(save(vectors))
         text = json.dumps(summary, indent=2, allow_nan=False)
         (self.directory / "summary.json").write_text(text + "\n", encoding="utf-8")
 

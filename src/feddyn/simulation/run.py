@@ -11,7 +11,7 @@ from torch import nn
 
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.data.population import Population
-from feddyn.errors import DivergenceError, InputError
+from feddyn.errors import DivergenceError, InputError, nearest
 from feddyn.local.work import Solver
 from feddyn.models.flat import Loss, with_parameters
 from feddyn.simulation.evaluation import Evaluation, Evaluator, Figures, Name, Target
@@ -40,6 +40,8 @@ class Run:
 
     def model(self, name: Name = "all") -> nn.Module:
         """A module of its own with the parameters of the `server`, `active` or `all` model."""
+        if name not in self.models:
+            raise InputError(f"the model {name!r} is not known; {nearest(str(name), self.models)}")
         return with_parameters(self.module, self.models[name])
 
     @property

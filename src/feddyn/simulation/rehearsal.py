@@ -1,0 +1,72 @@
+"""A rehearsal on a few samples, so that what does not fit together is refused before any work is done."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from feddyn.data.population import Population
+from feddyn.errors import InputError
+from feddyn.models.flat import FlatModel
+
+
+def try_out(model: FlatModel, population: Population) -> None:
+    """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant."""
+    buffers = {name: value._version for name, value in model.module.named_buffers()}
+    for what, x, y in (("devices'", population.x, population.y), ("test set's", *(population.test or ((), ())))):
+        if len(y) == 0:
+            continue
+        rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
+        shapes = f"x {tuple(x.shape[1:])} {x.dtype}, y {tuple(y.shape[1:])} {y.dtype}"
+        with confined(model.theta.device):
+            batch = x[rows] if population.transform is None else population.transform(x[rows], model.theta.dtype)
+            _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
+    for name, value in model.module.named_buffers():
+        if value._version != buffers[name]:
+            raise InputError(
+                f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
+                "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
+            )
+
+
+def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) -> None:
+    """Besides errors, find what would train but not as meant: targets that broadcast, classes that cross-entropy
+    ignores, a loss that is not a mean."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="Using a target size")
+            model.gradient(x, y)
+            with torch.no_grad():
+                output = model.module(x)
+                once, twice = model.loss(output, y), model.loss(torch.cat([output, output]), torch.cat([y, y]))
+    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, UserWarning) as error:
+        raise InputError(f"{refusal}: {str(error).splitlines()[0]}") from error
+    if model.loss is cross_entropy:
+        if y.is_floating_point() and (output.shape != y.shape or y.dim() < 2 or y.shape[1] < 2):
+            raise InputError(f"{refusal}: cross-entropy takes classes as whole numbers; for regression, loss=mse_loss")
+        if not y.is_floating_point() and int(y.min()) < 0:
+            raise InputError(f"{refusal}: there is a class {int(y.min())}; classes are numbered from 0")
+    if once.dim() or not torch.allclose(once, twice, rtol=1e-3, equal_nan=True):
+        raise InputError(f"{refusal}: the loss must be one number, the mean over the batch (reduction='mean')")
+
+
+def _extreme_rows(data: torch.Tensor) -> list[int]:
+    """The samples with the largest and the smallest class or token: one that the model does not know is among them."""
+    if data.is_floating_point():
+        return []
+    width = data[0].numel()
+    return [int(data.argmax()) // width, int(data.argmin()) // width]
+
+
+@contextmanager
+def confined(device: torch.device) -> Iterator[None]:
+    """One thread, so that sums have one order on every machine, and random layers that leave no trace outside."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(threads)
