@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feddyn
-from feddyn.data.synthetic import KINDS, Kind
+from feddyn.data.synthetic import KINDS, Kind, _around_a_mean_of_its_own
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 0, 1])
@@ -123,3 +123,24 @@ def test_synthetic_problems_are_seeded_and_of_any_size() -> None:
         feddyn.synthetic("type_1")  # type: ignore[arg-type]
     with pytest.raises(feddyn.InputError, match="devices must be a whole number"):
         feddyn.synthetic("type1", devices=0)
+
+
+def test_a_devices_numbers_share_a_mean_that_differs_between_devices() -> None:
+    """Of 150 numbers a device: variance 1 around the device's mean, and the means have variance gamma + 1/150."""
+    rng = np.random.default_rng(0)
+    draws = np.stack([_around_a_mean_of_its_own(rng, 3.0, 150) for _ in range(4000)])
+    assert draws.var(axis=1, ddof=1).mean() == pytest.approx(1, rel=0.02)
+    assert draws.mean(axis=1).var() == pytest.approx(3.0 + 1 / 150, rel=0.08)
+    assert draws.mean() == pytest.approx(0, abs=0.1)
+
+
+def test_the_devices_mean_moves_all_its_features() -> None:
+    """Type 2: a device's features lie around a mean of their own, whose mean over features has variance 1 + 1/30."""
+    population = feddyn.synthetic("type2", devices=400, samples=20, seed=3)
+    means = torch.stack([population.samples(k)[0].mean() for k in range(400)])
+    assert float(means.var()) == pytest.approx(1 + 1 / 30, rel=0.25)
+
+
+def test_labels_have_a_bias() -> None:
+    """With one feature and no bias only two classes could ever be the largest."""
+    assert len(feddyn.synthetic("homogeneous", devices=2, samples=3000, features=1, classes=6).y.unique()) > 2

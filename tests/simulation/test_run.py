@@ -119,6 +119,8 @@ def test_a_target_stops_the_run(unbalanced: feddyn.Population) -> None:
     assert len(on.history) == 5
     assert on.summary["reached"]["round"] == first
     assert run(unbalanced, target=feddyn.Target("accuracy", 2.0)).summary["reached"] is None
+    exactly = feddyn.Target("accuracy", whole.history[0]["models"]["all"]["accuracy"])
+    assert run(unbalanced, participation=schedule, rounds=5, target=exactly).summary["reached"]["round"] == 1
 
 
 def test_evaluation_on_a_test_set_and_not_every_round(unbalanced: feddyn.Population) -> None:
@@ -190,6 +192,27 @@ def test_divergence_keeps_all_rounds_before(unbalanced: feddyn.Population, tmp_p
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["status"] == "diverged"
     assert "round 4" in summary["message"]
+
+
+def test_nothing_of_a_diverged_round_is_kept(unbalanced: feddyn.Population) -> None:
+    """Device 0 has finished when device 1 diverges: its state, its model and the server stay as they were."""
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        broken = work.round == 1 and work.size == unbalanced.size(1)
+        return feddyn.Solution(problem.start + (float("inf") if broken else 1.0 + work.round))
+
+    plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve, [[0, 1], [0, 1]], 2)
+    simulation = feddyn.Simulation(plan)
+    rounds = iter(simulation)
+    next(rounds)
+    federation = simulation.federation
+    before = {"lambda": federation.devices[0]["lambda"].clone(), "latest": federation.latest[0].clone()}
+    before |= {f"server {name}": value.clone() for name, value in federation.models.items()}
+    with pytest.raises(feddyn.DivergenceError, match="device 1 diverged in round 2"):
+        next(rounds)
+    after = {"lambda": federation.devices[0]["lambda"], "latest": federation.latest[0]}
+    after |= {f"server {name}": value for name, value in federation.models.items()}
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_an_exploding_loss_is_divergence(unbalanced: feddyn.Population) -> None:

@@ -51,10 +51,10 @@ def synthetic(
     for size in sizes:
         mean = np.zeros(features)
         if kind == "type1":
-            mu = rng.normal(0, np.sqrt(GAMMA_1))
-            theta, bias = rng.normal(mu, 1, (classes, features)), rng.normal(mu, 1, classes)
+            model = _around_a_mean_of_its_own(rng, GAMMA_1, classes * (features + 1))
+            theta, bias = model[:-classes].reshape(classes, features), model[-classes:]
         if kind == "type2":
-            mean = rng.normal(rng.normal(0, np.sqrt(GAMMA_2)), 1, features)
+            mean = _around_a_mean_of_its_own(rng, GAMMA_2, features)
         points = rng.normal(mean, deviation, (size, features))
         x.append(points)
         y.append(np.argmax(points @ theta.T + bias, axis=1))
@@ -72,6 +72,11 @@ def synthetic(
             "seed": seed,
         },
     )
+
+
+def _around_a_mean_of_its_own(rng: np.random.Generator, gamma: float, count: int) -> npt.NDArray[np.float64]:
+    """A device's numbers: a mean ~ N(0, gamma), the same for all of them, and each ~ N(mean, 1)."""
+    return rng.normal(rng.normal(0, np.sqrt(gamma)), 1, count)
 
 
 def _sizes(rng: np.random.Generator, devices: int, mean: int) -> npt.NDArray[np.int64]:
