@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
 def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem."""
-    from feddyn.experiments import setting
+    from feddyn.experiments.documents import read, slug
+    from feddyn.experiments.setting import plans
     from feddyn.simulation.record import claim, key
     from feddyn.simulation.run import Simulation
 
-    document = setting.read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
-    named = setting.plans(document, changes, seed)
+    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    named = plans(document, changes, seed)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
     simulations = {
-        label: Simulation(plan, directory / setting.slug(label) if len(named) > 1 else directory)
-        for label, plan in named
+        label: Simulation(plan, directory / slug(label) if len(named) > 1 else directory) for label, plan in named
     }
     claim(directory)
     try:

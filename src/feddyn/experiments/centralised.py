@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from feddyn.experiments.setting import Document
+from feddyn.experiments.documents import Document
 
 
 @dataclass(frozen=True)
