@@ -138,7 +138,10 @@ def test_evaluation_on_a_test_set_and_not_every_round(unbalanced: feddyn.Populat
     model = result.model("server").double()
     with torch.no_grad():
         expected = nn.functional.cross_entropy(model(unbalanced.x[:9]), unbalanced.y[:9])
+        hits = float((model(unbalanced.x[:9]).argmax(1) == unbalanced.y[:9]).double().mean())
     assert figures["loss"] == pytest.approx(float(expected), rel=1e-5)
+    assert figures["accuracy"] == hits
+    assert 0 < hits < 1
 
 
 def test_another_loss_for_regression(unbalanced: feddyn.Population) -> None:
@@ -221,6 +224,18 @@ def test_an_exploding_loss_is_divergence(unbalanced: feddyn.Population) -> None:
 
     with pytest.raises(feddyn.DivergenceError, match="exploded"):
         run(unbalanced, algorithm=feddyn.FedAvg(), solver=solve)
+
+
+def test_a_server_that_overflows_is_divergence_even_unevaluated(unbalanced: feddyn.Population) -> None:
+    """Devices at 3e38, the edge of float32, with two active: their sum is infinite, though each model is finite."""
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        theta = torch.zeros_like(problem.start)
+        theta[0] = 3e38
+        return feddyn.Solution(theta)
+
+    with pytest.raises(feddyn.DivergenceError, match="the server's theta became infinite in round 1"):
+        run(unbalanced, solver=solve, evaluation=feddyn.Evaluation(every=2))
 
 
 def test_a_record_of_objects_in_memory_says_so(unbalanced: feddyn.Population, tmp_path: Path) -> None:
