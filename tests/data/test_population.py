@@ -38,6 +38,12 @@ def test_every_sample_has_one_owner(owners: list[int], random: Any) -> None:
     assert sum(population.share(k) for k in range(population.devices)) == pytest.approx(population.devices)
 
 
+def test_arrays_that_are_read_only_are_taken() -> None:
+    x = X.copy()
+    x.flags.writeable = False
+    assert feddyn.Population.from_arrays(x, Y, [0] * 6).x.shape == (6, 2)
+
+
 def test_pooled_holds_everything() -> None:
     population = feddyn.Population.from_arrays(X, Y, [1, 0, 1, 2, 0, 1]).pooled()
     assert population.sizes == [6]

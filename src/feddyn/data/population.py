@@ -206,4 +206,4 @@ def _tensor(data: Array, what: str) -> torch.Tensor:
         raise InputError(f"{what} cannot be read as an array: {error}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} has the type {array.dtype}: give numbers")
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
