@@ -17,7 +17,7 @@ from torch import nn
 import feddyn
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
-TOLERANCE = 5e-6
+TOLERANCE = 2e-6
 
 
 @dataclass(frozen=True)

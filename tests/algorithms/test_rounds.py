@@ -93,23 +93,24 @@ def test_fedprox_pulls_to_the_server() -> None:
     assert problem.tilt is None
 
 
-@pytest.mark.parametrize(("mean", "theta"), [("act", (3.0, 1.0)), ("all", (1.5, 1.75))])
+@pytest.mark.parametrize(("mean", "theta"), [("act", (3.5, 1.5)), ("all", (1.5, 1.75))])
 def test_fedsplit(mean: Any, theta: tuple[float, float]) -> None:
-    """s = 2, m = 4, share 0.5, theta = (1, 2), z_k = (1, 2) but for a lag: z_k = (1, 2) + (0, 0).
+    """s = 2, m = 4, share 0.5, theta = (1, 2), z_k = (1.5, 2.5).
 
-    prox    = 1/(2 * 0.5) = 1,  center = 2 theta - z_k = (1, 2)
-    found (2, 1.5):  z_k' = z_k + 2 (1, -0.5) = (3, 1)
-    'act', alone:  theta' = (3, 1);   'all':  theta' = (1, 2) + ((3, 1) - (1, 2))/4 = (1.5, 1.75)
+    prox    = 1/(2 * 0.5) = 1,  center = 2 theta - z_k = (0.5, 1.5)
+    found (2, 1.5):  z_k' = z_k + 2 (1, -0.5) = (3.5, 1.5)
+    'act', alone:  theta' = (3.5, 1.5);   'all':  theta' = (1, 2) + (2, -1)/4 = (1.5, 1.75)
     """
     method = feddyn.FedSplit(2.0, mean)
-    server, device = method.server(vector(1, 2)), method.device(vector(1, 2))
+    assert torch.equal(method.device(vector(1, 2))["z"], vector(1, 2))
+    server, device = method.server(vector(1, 2)), {"z": vector(1.5, 2.5)}
     down = method.broadcast(server)
     problem = method.problem(down, device, 0.5)
     assert problem.prox == 1
     assert problem.center is not None
-    assert torch.equal(problem.center, vector(1, 2))
+    assert torch.equal(problem.center, vector(0.5, 1.5))
     device, up = method.report(down, device, 0.5, feddyn.Solution(vector(2, 1.5)))
-    assert torch.equal(device["z"], vector(3, 1))
+    assert torch.equal(device["z"], vector(3.5, 1.5))
     assert torch.allclose(method.aggregate(server, up, 1, 4)["theta"], vector(*theta))
 
 

@@ -18,6 +18,12 @@ def test_the_grid_is_the_papers() -> None:
     count = {method: sum(cell.method == method for cell in cells) for method in synthetic.METHODS}
     assert count == {"feddyn": 18, "scaffold": 6, "fedavg": 6, "fedprox": 12}
     assert len(set(cells)) == 42
+    assert {cell.lr for cell in cells} == {1.0, 0.1}
+    assert {cell.parameter for cell in cells if cell.method == "feddyn"} == {0.1, 0.01, 0.001}
+    assert {cell.parameter for cell in cells if cell.method == "fedprox"} == {0.01, 0.0001}
+    assert {cell.length for cell in cells if cell.method == "scaffold"} == {20, 200, 1000}
+    assert {cell.length for cell in cells if cell.method != "scaffold"} == {1, 10, 50}
+    assert (synthetic.BATCH, synthetic.WEIGHT_DECAY, synthetic.PARTICIPATION) == (10, 1e-5, 0.1)
 
 
 def test_jobs_cover_the_grid_once() -> None:

@@ -101,6 +101,8 @@ def test_what_crosses_the_wire_is_counted(unbalanced: feddyn.Population) -> None
         "Scaffold": (4, 480, 480),
         "FedSplit": (2, 240, 240),
     }
+    three = run(unbalanced, participation=[[0, 3, 5]], rounds=1).history[-1]
+    assert (three["transmitted"], three["bytes_up"], three["bytes_down"]) == (1, 180, 180)
     sizes = unbalanced.sizes
     assert run(unbalanced).history[-1]["gradients"] == 4 * (sizes[0] + sizes[3] + sizes[1] + sizes[2])
 
@@ -347,6 +349,17 @@ def test_numpys_numbers_are_numbers(unbalanced: feddyn.Population, tmp_path: Pat
     )
     assert same(plain, numpy)
     assert plain.summary["key"] == numpy.summary["key"]
+
+
+def test_a_simulation_runs_once_and_schedules_may_be_numpys(unbalanced: feddyn.Population) -> None:
+    schedule: Any = [[np.int64(1), np.int64(2)], [3]]
+    plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedAvg(), SGD, schedule, 2)
+    simulation = feddyn.Simulation(plan)
+    for _ in simulation:
+        break
+    assert len(simulation.run.summary["key"]) == 16
+    with pytest.raises(feddyn.FeddynError, match="has been run"):
+        next(iter(simulation))
 
 
 def test_two_lambdas_are_two_settings(unbalanced: feddyn.Population) -> None:

@@ -73,7 +73,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def weight(self, share: Scalar) -> Scalar:
-        """The device's weight in the means of the active and of all device models."""
+        """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
 
 
 def weighted_mean_upload(share: Scalar, theta: Vector) -> State:

@@ -7,9 +7,11 @@ Round t, for every active device k in P_t, K steps of length lr from the server'
     theta^t  = 1/|P_t| SUM_{k in P_t} theta_k
     c^t      = c^{t-1} + 1/m SUM_{k in P_t} share_k (c_k^+ - c_k)
 
-A constant correction of the gradient is a tilt of the objective, so this too is one problem per device. K lr is the
-length of the path walked, the sum of the step sizes, which is also right where the step size changes on the way; the
-FedDyn authors' code divides by K times the undecayed lr. Both c and the model cross the wire: two models a round.
+The shares, and the plain mean of the active models, are the FedDyn authors' form for unbalanced devices; with equal
+devices (share_k = 1) this is the paper's. A constant correction of the gradient is a tilt of the objective, so this too
+is one problem per device. K lr is the length of the path walked, the sum of the step sizes, which is also right where
+the step size changes on the way; the FedDyn authors' code divides by K times the undecayed lr. Both c and the model
+cross the wire: two models a round.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ Array: TypeAlias = torch.Tensor | npt.ArrayLike
 Samples: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population:
     """Devices with their samples, one device after the other in `x` and `y`; device k has the rows
     offsets[k] to offsets[k+1]. `origin` says how to make the population again, empty if it exists only in memory;
@@ -159,8 +159,13 @@ class Population:
         digest = hashlib.sha256(repr((self.offsets, self.names, self.transform)).encode())
         for part in (self.x, self.y, *(self.test or ())):
             digest.update(repr((part.dtype, tuple(part.shape))).encode())
-            digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(raw_bytes(part))
         return digest.hexdigest()
+
+
+def raw_bytes(data: torch.Tensor) -> bytes:
+    """The memory of a tensor of any type, for a hash."""
+    return data.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:

@@ -6,6 +6,7 @@ The best setting of each method counts. It does not print the number of rounds, 
 loss targets belong. So beside those there are two that do not depend on the draw: a fixed gap above the optimum.
 """
 
+import math
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -81,7 +82,7 @@ class Curve:
 
     def as_line(self) -> dict[str, Any]:
         """For a file; a loss that is not a number becomes null."""
-        values = [round(value, 6) if value == value else None for value in self.objectives]
+        values = [round(value, 6) if math.isfinite(value) else None for value in self.objectives]
         return {"kind": self.kind, "seed": self.seed, **asdict(self.cell), "objectives": values}
 
 

@@ -35,7 +35,6 @@ class Cohort:
         self.stacked, self.x, self.y = stacked, x, y
         self.offsets, self.sizes, self.round, self.generators = offsets, sizes, round, generators
         self.theta = stacked.model.theta.new_empty(settings, len(sizes), stacked.model.size)
-        self.gradients = 0
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk in step: each device over its own samples, in the order that it would take alone."""
@@ -43,12 +42,11 @@ class Cohort:
         width = max(self.sizes) if batch_size is None else min(batch_size, max(self.sizes))
         walks = zip(self.offsets, self.sizes, lengths, self.generators, strict=True)
         tables = [_table(*walk, width, max(lengths)) for walk in walks]
-        rows = torch.stack(tables, dim=1)
+        rows = torch.stack(tables, dim=1).to(self.x.device)
         valid = rows >= 0
         weight = valid.to(self.theta.dtype) / valid.sum(-1, keepdim=True).clamp(min=1)
         alive = valid.any(-1, keepdim=True).to(self.theta.dtype)
         everyone = alive.bool().flatten(1).all(1).tolist()
-        self.gradients += len(self.theta) * int(valid.sum())
         for at in range(0, len(rows), CHUNK):
             part = slice(at, at + CHUNK)
             index = rows[part].clamp(min=0)

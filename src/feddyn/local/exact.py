@@ -63,10 +63,12 @@ class Exact:
 
         slope, curvature = grad(objective), jacrev(grad(objective))
         theta, g = problem.start, slope(problem.start)
-        for _ in range(self.iterations):
+        for left in range(self.iterations, -1, -1):
             work.gradients += work.size
             if g.norm() <= self.tolerance:
                 return Solution(theta)
+            if not left:
+                break
             newton = torch.linalg.solve(curvature(theta), g)
             for halvings in range(HALVINGS):
                 trial = theta - 0.5**halvings * newton

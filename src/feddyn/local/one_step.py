@@ -12,6 +12,8 @@ alpha above 1.5 L, L being the smoothness of the losses.
 from dataclasses import dataclass
 from typing import final
 
+import torch
+
 from feddyn.algorithms.base import Problem, Scalar, Solution
 from feddyn.checks import require_number
 from feddyn.errors import InputError
@@ -33,7 +35,7 @@ class OneStep:
 
     def check(self, problem: Problem) -> None:
         """Refuse a method without a penalty, from which the length would follow, before any work starts."""
-        if self.lr is None and isinstance(problem.prox, float) and problem.prox == 0:
+        if self.lr is None and not isinstance(problem.prox, torch.Tensor) and problem.prox == 0:
             raise InputError("OneStep: without lr its length is 1/prox, but this method has no penalty: give lr")
 
     def __call__(self, problem: Problem, work: Work) -> Solution:

@@ -62,7 +62,8 @@ class Work:
             yield from [Step(None)] * left
             return
         while left > 0:
-            batches = torch.randperm(self.size, generator=self.generator).split(batch_size)[:left]
+            order = torch.randperm(self.size, generator=self.generator).to(self.x.device)
+            batches = order.split(batch_size)[:left]
             yield from map(Step, batches)
             left -= len(batches)
 
@@ -90,7 +91,7 @@ class Solver(Protocol):
     a `tilt` of None is zero, and with a `center` of None there is no quadratic term.
 
     It may have a method `check(problem)` that refuses what it cannot solve, before any work starts, and `walks = False`
-    if it does not report a path.
+    if it does not report a path; its `weight_decay`, if it has one, is part of the objective that is reported.
     """
 
     def __call__(self, problem: Problem, work: Work, /) -> Solution: ...

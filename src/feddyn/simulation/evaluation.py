@@ -1,16 +1,19 @@
 """How good a model is: loss, accuracy and, on training data, the objective that is minimised."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, TypeAlias, get_args
 
 import torch
 
 from feddyn.algorithms.base import Vector
-from feddyn.checks import require_number, require_whole
+from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.models.flat import FlatModel
+from feddyn.simulation.rehearsal import confined
 
 Name: TypeAlias = Literal["server", "active", "all"]
 Metric: TypeAlias = Literal["loss", "accuracy", "objective"]
@@ -37,7 +40,8 @@ class Target:
             )
         if self.model not in get_args(Name):
             raise InputError(f"target: model {self.model!r} is not known; {nearest(str(self.model), get_args(Name))}")
-        require_number("target", "value", self.value)
+        if not isinstance(self.value, Real) or isinstance(self.value, bool) or not math.isfinite(self.value):
+            raise InputError(f"target: value must be a finite number, not {self.value!r}")
 
     def reached(self, models: dict[str, Figures]) -> bool:
         """Whether the figures of a round reach the target."""
@@ -74,7 +78,8 @@ class Evaluator:
         figures: dict[str, Figures] = {}
         for name, theta in models.items():
             same = next((other for other in figures if torch.equal(models[other], theta)), None)
-            figures[name] = self._figures(theta) if same is None else figures[same]
+            with confined(theta.device):
+                figures[name] = self._figures(theta) if same is None else figures[same]
         return figures
 
     @torch.inference_mode()

@@ -14,7 +14,10 @@ from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.randomness import generator, integer
 from feddyn.simulation.rehearsal import confined, try_out
 
-HELP = "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha"
+HELP = (
+    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
+    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
+)
 
 
 class Cost(NamedTuple):
@@ -111,7 +114,7 @@ class Federation:
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
             found = type(solution).__name__
             raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
-        theta = solution.theta.detach().clone()  # a solver may return its workspace
+        theta = solution.theta.detach().to(problem.start, copy=True)  # a solver may return its workspace
         if not bool(theta.sum().isfinite()):
             raise DivergenceError(
                 f"device {self.population.names[k]} diverged in round {round + 1} (its model is not finite); {HELP}"

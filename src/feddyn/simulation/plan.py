@@ -1,7 +1,7 @@
 """All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
-from feddyn.data.population import Population
+from feddyn.data.population import Population, raw_bytes
 from feddyn.errors import InputError
 from feddyn.local.work import Solver
 from feddyn.models.flat import Loss
@@ -54,6 +54,9 @@ class Plan:
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
         self.sampler()
+        if isinstance(self.participation, Sequence):
+            schedule = [[int(device) for device in active] for active in self.participation]
+            object.__setattr__(self, "participation", schedule)
 
     def sampler(self) -> Sampler:
         """Who is active when."""
@@ -112,7 +115,8 @@ def _function(part: object) -> dict[str, Any]:
     """A function or object by its name and, where it has one, a hash of its code: two lambdas are not the same."""
     code = getattr(part, "__code__", None)
     if code is None:
-        return {"name": _qualified(part)}
+        words = repr(part)
+        return {"name": _qualified(part)} | ({} if " at 0x" in words else {"repr": words})
     digest = hashlib.sha256(code.co_code + repr((code.co_names, code.co_varnames)).encode())
     digest.update(repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode())
     return {"name": _qualified(part), "sha256": digest.hexdigest()}
@@ -122,7 +126,7 @@ def _in_memory(model: nn.Module) -> dict[str, Any]:
     digest = hashlib.sha256(str(model).encode())
     for name, value in model.state_dict().items():
         digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(raw_bytes(value))
     return {"memory": True, "name": _qualified(model), "sha256": digest.hexdigest()}
 
 

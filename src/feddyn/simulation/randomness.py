@@ -1,7 +1,7 @@
 """Random numbers that depend on (seed, purpose, round, device) and on nothing else.
 
-So neither the order in which devices are trained, nor the number of workers, nor a restart changes a bit of a result,
-and all methods of a comparison see the same schedule, initial model and batches.
+So neither the order in which devices are trained nor who else is active changes a bit of a device's result, and all
+methods of a comparison see the same schedule, initial model and batches.
 """
 
 from typing import Literal, TypeAlias
@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
-Purpose: TypeAlias = Literal["participation", "batches", "layers", "model", "data"]
-_KEYS: dict[Purpose, int] = {"participation": 0, "batches": 1, "layers": 2, "model": 3, "data": 4}
+Purpose: TypeAlias = Literal["participation", "batches", "layers", "model"]
+_KEYS: dict[Purpose, int] = {"participation": 0, "batches": 1, "layers": 2, "model": 3}
 
 
 def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:

@@ -14,6 +14,7 @@ from feddyn.models.flat import FlatModel
 
 def try_out(model: FlatModel, population: Population) -> None:
     """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant."""
+    model.module.train()
     buffers = {name: value._version for name, value in model.module.named_buffers()}
     for what, x, y in (("devices'", population.x, population.y), ("test set's", *(population.test or ((), ())))):
         if len(y) == 0:

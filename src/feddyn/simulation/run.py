@@ -11,7 +11,7 @@ from torch import nn
 
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.data.population import Population
-from feddyn.errors import DivergenceError, InputError, nearest
+from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
 from feddyn.local.work import Solver
 from feddyn.models.flat import Loss, with_parameters
 from feddyn.simulation.evaluation import Evaluation, Evaluator, Figures, Name, Target
@@ -80,8 +80,10 @@ class Simulation:
         self._out = None if out is None else Path(out)
 
     def __iter__(self) -> Iterator[Line]:
-        """Go on with the run, round by round."""
+        """The run, round by round; it can be run once."""
         run, target = self.run, self.plan.target
+        if run.status != "running" or run.history:
+            raise FeddynError("this simulation has been run: make a new one")
         record = None if self._out is None else Record(self._out, run.setting)
         try:
             for line in self._lines():

@@ -107,7 +107,9 @@ class Sweep:
             zero = problem.start.new_zeros(())
             starts.append(problem.start.expand(shape))
             tilts.append((zero if problem.tilt is None else problem.tilt).expand(shape))
-            proxes.append(torch.as_tensor(problem.prox, dtype=zero.dtype).expand(g.settings, devices, 1))
+            proxes.append(
+                torch.as_tensor(problem.prox, dtype=zero.dtype, device=zero.device).expand(g.settings, devices, 1)
+            )
             centers.append((zero if problem.center is None else problem.center).expand(shape))
         return Problem(*map(torch.cat, (starts, tilts, proxes, centers)))
 
