@@ -198,6 +198,7 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (SINGLE, ["--set", "solver.epochs=1.5"], "solver.epochs must be a whole number"),
         (SINGLE, ["--set", "population.seed=-1"], "seed must be a whole number of at least 0"),
         (SINGLE, ["--set", "model.classes=-1"], "cannot be made"),
+        (SINGLE.replace('source = "synthetic"', "source = [1]"), [], "population.source [1] is not known"),
         (SINGLE, ["--set", "solver.steps=3"], "these methods go by epochs"),
         (SINGLE, ["--set", "solver.name=exat"], "did you mean 'exact'?"),
         ("needs = 3\n" + SINGLE, [], "exists only in memory (3)"),

@@ -11,6 +11,15 @@ from feddyn.errors import FeddynError
 from feddyn.reports.tables import Table
 
 
+def provide(name: object) -> None:
+    """Download a data set on its first use, with a progress bar; other names are somebody else's to refuse."""
+    from feddyn.data import sources
+    from feddyn.data.published import ABOUT
+
+    if isinstance(name, str) and name in ABOUT:
+        sources.fetch(name, download_bar())
+
+
 @click.group()
 def data() -> None:
     """List, fetch, check and import the data sets."""
@@ -100,6 +109,7 @@ def partition(
         raise click.UsageError("name a split, for example --dirichlet 0.3 or --iid")
     if save and len(wanted) > 1:
         raise click.UsageError("--save takes one split, and several are named")
+    provide(name)
     labels = sources.load(name).y
     parts = {label: split_labels(labels, devices, sigma=sigma, seed=seed, **how) for label, how in wanted}
     if save:

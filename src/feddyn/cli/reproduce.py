@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from feddyn.cli.data import provide
 from feddyn.cli.run import train
 from feddyn.cli.show import new, progress, show
 from feddyn.errors import FeddynError
@@ -69,6 +70,7 @@ def centralised(names: Sequence[str], epochs: int | None, seed: int, out: Path |
     simulations, absent = {}, {}
     for name in names or REFERENCES:
         try:
+            provide(REFERENCES[name].population["source"])
             ((_, plan),) = plans(REFERENCES[name].document(epochs), seed=seed)
             simulations[name] = Simulation(plan, directory / name)
         except FeddynError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import feddyn
+from feddyn.cli.data import provide
 from feddyn.cli.show import new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
@@ -29,6 +30,8 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.simulation.run import Simulation
 
     document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    if isinstance(population := document.get("population"), dict):
+        provide(population.get("source"))
     named = plans(document, changes, seed)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
