@@ -269,3 +269,22 @@ def test_cifar_archives(tmp_path: Path, labels: int) -> None:
         assert np.array_equal(arrays.y, y[:4, -1])
         assert np.array_equal(arrays.test_x, x[4:])
         assert np.array_equal(arrays.test_y, y[4:, -1])
+
+
+def test_damaged_files_without_published_checksums(folder: Path) -> None:
+    """EMNIST's single files are read as they are, and Shakespeare's text must give LEAF's counts."""
+    whole = letters()
+    packed = {name: gzip.compress(idx(part)) for name, part in zip(decode.EMNIST_NAMES, whole, strict=True)}
+    for damaged in (packed[decode.EMNIST_NAMES[0]][:-30], b"", gzip.compress(b"not IDX at all")):
+        put(folder / "EMNIST/raw", {**packed, decode.EMNIST_NAMES[0]: damaged})
+        with pytest.raises(feddyn.InputError, match=r"cannot be read .*: remove and fetch them again"):
+            sources.load("emnist-l")
+    assert not (folder / "decoded").exists()
+    for text in (b"", b"\xff\xfe broken", b"PK\x03\x04 broken archive", b"x\n" * 10):
+        put(folder / "shakespeare", {"pg100_shakespeare.txt": text})
+        with pytest.raises(feddyn.InputError, match=r"pg100_shakespeare.txt|has no plays"):
+            sources.load_shakespeare()
+    play = "by William Shakespeare\n" * 3
+    put(folder / "shakespeare", {"pg100_shakespeare.txt": play.encode()})
+    with pytest.raises(feddyn.InputError):
+        sources.load_shakespeare()

@@ -76,10 +76,11 @@ def _plays(lines: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
     plays: list[tuple[str, dict[str, list[str]]]] = []
     roles: dict[str, list[str]] = {}
     role, unindented = "", False
-    for i in range(marks[1] - 5, min(len(lines), LAST_LINE + 1)):
+    for i in range(max(0, marks[1] - 5), min(len(lines), LAST_LINE + 1)):
         line = lines[i]
         if MARK in line:
-            title = next((lines[i - above].strip() for above in range(2, 8) if lines[i - above].strip()), "")
+            above = [line.strip() for line in lines[max(0, i - 7) : max(0, i - 1)]]
+            title = next((words for words in reversed(above) if words), "")
             role, roles, unindented = "", defaultdict(list), title == ERRORS
             plays.append((title, roles))
         elif speech := (ERRORS_SPEAKER if unindented else SPEAKER).match(line):
