@@ -5,9 +5,10 @@ import pytest
 import torch
 
 import feddyn
+from feddyn.data.stored import Stored
 
 
-def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0) -> feddyn.Population:
+def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0) -> Stored:
     """Heterogeneous devices: each has features of its own mean and labels by a linear model of its own."""
     rng = np.random.default_rng(seed)
     x, y = [], []
@@ -20,7 +21,7 @@ def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: i
 
 
 @pytest.fixture(scope="session")
-def unbalanced() -> feddyn.Population:
+def unbalanced() -> Stored:
     """Ten unequal, heterogeneous devices, in float64."""
     return make_logistic([10, 40, 15, 30, 22, 9, 55, 18, 27, 34])
 

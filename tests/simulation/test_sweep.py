@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import feddyn
+from feddyn.data.stored import Stored
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import LinearSoftmax, Stacked, Vmapped, stacked
 from feddyn.simulation.participation import Sampler
@@ -23,7 +24,7 @@ def column(*numbers: float) -> torch.Tensor:
 @pytest.mark.parametrize("clip", [None, 0.5])
 @pytest.mark.parametrize("network", ["linear", "mlp"])
 def test_a_sweep_equals_single_runs(
-    unbalanced: feddyn.Population, network: str, length: dict[str, int], batch: int | None, clip: float | None
+    unbalanced: Stored, network: str, length: dict[str, int], batch: int | None, clip: float | None
 ) -> None:
     """Unequal devices, 3 of 10 active, all methods in one stack; float64, so only the order of sums differs."""
     torch.manual_seed(0)

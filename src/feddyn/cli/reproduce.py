@@ -85,7 +85,7 @@ def centralised(names: Sequence[str], epochs: int | None, seed: int, out: Path |
         assert population.test is not None
         best = max(line["models"]["server"]["accuracy"] for line in run.history)
         last = run.history[-1]["models"]["server"]["accuracy"]
-        counts = [f"{len(population.y):,}", f"{len(population.test[1]):,}"]
+        counts = [f"{population.total:,}", f"{len(population.test[1]):,}"]
         size = f"{reference.model['name']}, {simulation.federation.model.size:,}"
         passes = f"{len(run.history)} of {reference.epochs}"
         rows.append([name, *counts, size, passes, f"{last:.2%}", f"{best:.2%}", f"{reference.accuracy}%"])

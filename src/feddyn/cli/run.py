@@ -1,5 +1,6 @@
 """`feddyn run` and `feddyn methods`."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ import click
 
 import feddyn
 from feddyn.cli.data import provide
-from feddyn.cli.show import new, progress, show
+from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
 
@@ -17,15 +18,40 @@ if TYPE_CHECKING:
     from feddyn.simulation.run import Run, Simulation
 
 
+def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
+    """A number of bytes, as in 500MB or 2GB."""
+    if words is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", words.strip())
+    if found is None:
+        raise click.BadParameter(f"{words!r} is not a size: write it as 500MB or 2GB")
+    return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
+
+
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
-def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None) -> None:
-    """Run a settings FILE; without one, compare four methods on the paper's synthetic problem."""
+@click.option("--workers", type=click.IntRange(min=1), help="Processes that train devices (default: the cores).")
+@click.option(
+    "--state-memory", callback=_bytes, metavar="SIZE", help="Memory for device states, as in 2GB; more goes to a file."
+)
+def run(
+    file: Path | None,
+    changes: Sequence[str],
+    seed: int | None,
+    out: Path | None,
+    workers: int | None,
+    state_memory: int | None,
+) -> None:
+    """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
+
+    Neither --workers nor --state-memory changes the result. Under torchrun, all ranks run the setting together.
+    """
     from feddyn.experiments.documents import read, slug
     from feddyn.experiments.setting import plans
+    from feddyn.simulation.memory import keep_freed_memory
     from feddyn.simulation.record import claim, key
     from feddyn.simulation.run import Simulation
 
@@ -37,15 +63,24 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
     simulations = {
-        label: Simulation(plan, directory / slug(label) if len(named) > 1 else directory) for label, plan in named
+        label: Simulation(
+            plan,
+            directory / slug(label) if len(named) > 1 else directory,
+            workers=workers,
+            state_memory=state_memory,
+        )
+        for label, plan in named
     }
-    claim(directory)
+    keep_freed_memory()
+    if leads():
+        claim(directory)
     try:
         train(simulations)
     except KeyboardInterrupt:
         click.echo(f"feddyn: interrupted; the record so far is in {directory}", err=True)
         sys.exit(130)
-    _conclude(simulations, directory)
+    if leads():
+        _conclude(simulations, directory)
     failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
     if failed:
         raise FeddynError("; ".join(failed))

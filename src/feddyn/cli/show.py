@@ -1,5 +1,6 @@
 """Tables and progress on a terminal, and as plain lines without control characters elsewhere."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,11 @@ import click
 from feddyn.reports.tables import Table
 
 
+def leads() -> bool:
+    """Whether this process speaks and writes: under torchrun, only the first one does."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def progress(unit: str) -> Iterator[Any]:
     """A function (label, done, total, figure) that shows progress: live bars on a terminal, plain lines elsewhere."""
@@ -19,6 +25,9 @@ def progress(unit: str) -> Iterator[Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console()
+    if not leads():
+        yield lambda *_: None
+        return
     if not console.is_terminal:
         yield _plain_progress(unit)
         return

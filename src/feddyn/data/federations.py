@@ -8,8 +8,8 @@ import numpy as np
 from feddyn.checks import require_whole
 from feddyn.data import partition, shakespeare, sources
 from feddyn.data.partition import Parts
-from feddyn.data.population import Population
 from feddyn.data.published import SOURCES
+from feddyn.data.stored import Stored, from_arrays, from_parts
 from feddyn.data.transforms import Images, Tokens
 from feddyn.errors import InputError
 
@@ -30,7 +30,7 @@ def images(
     file: str | None = None,
     augment: bool | None = None,
     seed: int = 0,
-) -> Population:
+) -> Stored:
     """An image data set over devices.
 
     concentration: of the Dirichlet splits. classes_per_device: shards for each device. sigma: of lognormal sizes, for
@@ -46,7 +46,7 @@ def images(
     options = {"concentration": concentration, "classes_per_device": classes_per_device, "file": file}
     origin = {"source": source, "devices": len(parts), "split": split, **_given(options)}
     augmented = about.augment if augment is None else augment
-    return Population.from_parts(
+    return from_parts(
         arrays.x,
         arrays.y,
         parts,
@@ -118,7 +118,7 @@ def speeches(
     samples: int = 2000,
     test_samples: int = 400,
     seed: int = 0,
-) -> Population:
+) -> Stored:
     """Shakespeare's roles as devices ('natural'), or the same samples over devices at random ('iid').
 
     Roles are drawn among those with enough samples. A role's first 80% of samples are for training and its last 20% for
@@ -147,7 +147,7 @@ def speeches(
     if split == "iid":
         order = rng.permutation(order)
     x, y = shakespeare.windows(corpus.codes, order)
-    return Population.from_arrays(
+    return from_arrays(
         x,
         y,
         np.repeat(np.arange(devices), samples),

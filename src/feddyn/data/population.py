@@ -1,41 +1,95 @@
 """A population of devices: who holds which samples, and the test set."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from feddyn.data.transforms import Transform
-from feddyn.errors import InputError
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
+
+    from feddyn.data.on_demand import OnDemand
+    from feddyn.data.stored import Stored
 
 Array: TypeAlias = torch.Tensor | npt.ArrayLike
 Samples: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """Devices with their samples, one device after the other in `x` and `y`; device k has the rows
-    offsets[k] to offsets[k+1]. `origin` says how to make the population again, empty if it exists only in memory;
-    `transform` makes a model's input of raw samples, batch by batch."""
+class Rows(NamedTuple):
+    """The samples of several devices in two arrays: device i has `sizes[i]` rows of them from `starts[i]` on."""
 
-    x: torch.Tensor = field(repr=False)
-    y: torch.Tensor = field(repr=False)
-    offsets: tuple[int, ...] = field(repr=False)
-    names: tuple[str, ...] = field(repr=False)
-    test: Samples | None = field(default=None, repr=False)
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    transform: Transform | None = None
+    x: torch.Tensor
+    y: torch.Tensor
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
 
-    @classmethod
+
+class Population(ABC):
+    """Devices with their samples, and a test set. Make one with `from_arrays`, `from_parts`, `from_datasets`, or with
+    `on_demand` for more devices than memory holds.
+
+    `origin` says how to make the population again, empty if it exists only in memory; `transform` makes a model's input
+    of raw samples, batch by batch.
+    """
+
+    test: Samples | None
+    origin: Mapping[str, Any]
+    transform: Transform | None
+
+    @property
+    @abstractmethod
+    def devices(self) -> int:
+        """m, the number of devices."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """The number of samples of all devices."""
+
+    @property
+    @abstractmethod
+    def evaluated(self) -> Samples:
+        """What models are evaluated on: the test set, or the training data where there is none."""
+
+    @abstractmethod
+    def name(self, device: int) -> str:
+        """What a device is called."""
+
+    @abstractmethod
+    def size(self, device: int) -> int:
+        """n_k of one device."""
+
+    @abstractmethod
+    def samples(self, device: int) -> Samples:
+        """The samples of one device."""
+
+    @abstractmethod
+    def rows(self, devices: Sequence[int]) -> Rows:
+        """The samples of several devices."""
+
+    @abstractmethod
+    def excerpt(self) -> Samples:
+        """Training samples to try a model with."""
+
+    @abstractmethod
+    def to(self, dtype: torch.dtype, device: torch.device) -> "Population":
+        """The same population with its floating-point data in a model's type, all of it on the model's device."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What stands in a setting for a population that has no origin."""
+
+    def share(self, device: int) -> float:
+        """share_k = n_k / mean(n)."""
+        return self.size(device) * self.devices / self.total
+
+    @staticmethod
     def from_arrays(
-        cls,
         x: Array,
         y: Array,
         device: Array,
@@ -43,34 +97,18 @@ class Population:
         test: tuple[Array, Array] | None = None,
         transform: Transform | None = None,
         origin: Mapping[str, Any] | None = None,
-    ) -> "Population":
+    ) -> "Stored":
         """Samples `x`, targets `y`, and for each sample the device that holds it.
 
         A device column of whole numbers from 0 numbers the devices; anything else (names, user ids) names them, and
         they are numbered in sorted order. Without a test set, models are evaluated on the training data.
         """
-        samples, targets = _samples(x, y, "the training data")
-        owner = np.asarray(device)
-        if owner.shape != (len(targets),):
-            raise InputError(
-                f"the device column has shape {owner.shape}, but there are {len(targets)} samples: give one each"
-            )
-        names, numbers, counts = np.unique(owner, return_inverse=True, return_counts=True)
-        if np.issubdtype(owner.dtype, np.floating) or (names.dtype.kind in "iu" and names[0] < 0):
-            raise InputError(f"the device column holds {names[0]!r}: use whole numbers from 0, or names as strings")
-        if names.dtype.kind in "iu" and names[0] == 0 and names[-1] != len(names) - 1:
-            empty = next(k for k, name in enumerate(names) if name != k)
-            raise InputError(
-                f"device {empty} has no samples: every device from 0 to {names[-1]} needs at least one "
-                "(if the numbers are names, give them as strings)"
-            )
-        parts = np.split(np.argsort(numbers, kind="stable"), np.cumsum(counts)[:-1])
-        population = cls.from_parts(samples, targets, parts, test=test, transform=transform, origin=origin)
-        return replace(population, names=tuple(str(name) for name in names))
+        from feddyn.data.stored import from_arrays
 
-    @classmethod
+        return from_arrays(x, y, device, test, transform, origin)
+
+    @staticmethod
     def from_parts(
-        cls,
         x: Array,
         y: Array,
         parts: Sequence[npt.ArrayLike],
@@ -78,137 +116,33 @@ class Population:
         test: tuple[Array, Array] | None = None,
         transform: Transform | None = None,
         origin: Mapping[str, Any] | None = None,
-    ) -> "Population":
+    ) -> "Stored":
         """Samples `x`, targets `y`, and for each device the numbers of its samples, as the splits of
         `feddyn.data.partition` give them."""
-        samples, targets = _samples(x, y, "the training data")
-        rows = [np.asarray(part, dtype=np.int64) for part in parts]
-        for k, part in enumerate(rows):
-            if part.ndim != 1 or len(part) == 0:
-                raise InputError(f"device {k} has no samples: every device needs at least one")
-            if part.min() < 0 or part.max() >= len(targets):
-                raise InputError(f"device {k} is given a sample that is not among the {len(targets)} there are")
-        order = torch.from_numpy(np.concatenate(rows)) if rows else torch.zeros(0, dtype=torch.int64)
-        if len(order) == 0:
-            raise InputError("a population needs at least one device")
-        return cls(
-            x=samples[order],
-            y=targets[order],
-            offsets=(0, *np.cumsum([len(part) for part in rows]).tolist()),
-            names=tuple(map(str, range(len(rows)))),
-            test=None if test is None else _samples(*test, "the test set", like=samples),
-            origin=dict(origin or {}),
-            transform=transform,
-        )
+        from feddyn.data.stored import from_parts
 
-    @classmethod
-    def from_datasets(cls, datasets: "Sequence[Dataset[Any]]", *, test: "Dataset[Any] | None" = None) -> "Population":
+        return from_parts(x, y, parts, test, transform, origin)
+
+    @staticmethod
+    def from_datasets(datasets: "Sequence[Dataset[Any]]", *, test: "Dataset[Any] | None" = None) -> "Stored":
         """A torch Dataset of (sample, target) pairs for each device, and one for the test set; all are read at once."""
-        devices = [_read(data, f"device {k}") for k, data in enumerate(datasets)]
-        for k, (x, _) in enumerate(devices):
-            if x.shape[1:] != devices[0][0].shape[1:] or x.dtype != devices[0][0].dtype:
-                raise InputError(
-                    f"device {k} has samples of shape {tuple(x.shape[1:])} ({x.dtype}), device 0 of "
-                    f"{tuple(devices[0][0].shape[1:])} ({devices[0][0].dtype}): make them alike"
-                )
-        if not devices:
-            raise InputError("a population needs at least one device")
-        owner = np.repeat(np.arange(len(devices)), [len(x) for x, _ in devices])
-        x, y = (torch.cat(parts) for parts in zip(*devices, strict=True))
-        return cls.from_arrays(x, y, owner, test=None if test is None else _read(test, "the test set"))
+        from feddyn.data.stored import from_datasets
 
-    @property
-    def devices(self) -> int:
-        """m, the number of devices."""
-        return len(self.names)
+        return from_datasets(datasets, test)
 
-    @property
-    def sizes(self) -> list[int]:
-        """n_k, the number of samples of each device."""
-        return [end - start for start, end in zip(self.offsets, self.offsets[1:], strict=False)]
+    @staticmethod
+    def on_demand(
+        make: Callable[[int], tuple[Array, Array]],
+        sizes: Sequence[int] | npt.NDArray[np.int64],
+        *,
+        test: tuple[Array, Array],
+        transform: Transform | None = None,
+        origin: Mapping[str, Any] | None = None,
+    ) -> "OnDemand":
+        """Devices whose samples `make(device)` gives when the device is active; `sizes` says how many each has.
 
-    def size(self, device: int) -> int:
-        """n_k of one device."""
-        return self.offsets[device + 1] - self.offsets[device]
+        It must give the same samples every time: draw random ones from a generator made from the device's number.
+        """
+        from feddyn.data.on_demand import OnDemand
 
-    def share(self, device: int) -> float:
-        """share_k = n_k / mean(n)."""
-        return self.size(device) * self.devices / len(self.y)
-
-    def samples(self, device: int) -> Samples:
-        """The samples of one device, as views."""
-        rows = slice(self.offsets[device], self.offsets[device + 1])
-        return self.x[rows], self.y[rows]
-
-    def pooled(self) -> "Population":
-        """The same data in the hands of a single device: centralised training."""
-        origin = {**self.origin, "pooled": True} if self.origin else {}
-        return replace(self, offsets=(0, len(self.y)), names=("everybody",), origin=origin)
-
-    def to(self, dtype: torch.dtype, device: torch.device) -> "Population":
-        """The same population with its floating-point data in a model's type, all of it on the model's device."""
-
-        def convert(data: torch.Tensor) -> torch.Tensor:
-            return data.to(device=device, dtype=dtype if data.is_floating_point() else data.dtype)
-
-        test = None if self.test is None else (convert(self.test[0]), convert(self.test[1]))
-        return replace(self, x=convert(self.x), y=convert(self.y), test=test)
-
-    def sha256(self) -> str:
-        """A hash of every sample, target and owner."""
-        digest = hashlib.sha256(repr((self.offsets, self.names, self.transform)).encode())
-        for part in (self.x, self.y, *(self.test or ())):
-            digest.update(repr((part.dtype, tuple(part.shape))).encode())
-            digest.update(raw_bytes(part))
-        return digest.hexdigest()
-
-
-def raw_bytes(data: torch.Tensor) -> bytes:
-    """The memory of a tensor of any type, for a hash."""
-    return data.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:
-    """Both as tensors that agree with each other: integer targets as int64, everything finite."""
-    samples, targets = _tensor(x, what), _tensor(y, f"{what}'s targets")
-    if samples.is_sparse or targets.is_sparse:
-        raise InputError(f"{what} is a sparse tensor: make it dense, x.to_dense()")
-    if samples.dim() == 0 or targets.dim() == 0 or len(samples) == 0:
-        raise InputError(f"{what} holds no samples")
-    if len(samples) != len(targets):
-        raise InputError(f"{what} has {len(samples)} samples but {len(targets)} targets: give one each")
-    if like is not None and samples.shape[1:] != like.shape[1:]:
-        raise InputError(
-            f"{what} has samples of shape {tuple(samples.shape[1:])}, the training data of {tuple(like.shape[1:])}"
-        )
-    for name, data in ((what, samples), (f"{what}'s targets", targets)):
-        if data.is_floating_point() and not bool(data.isfinite().all()):
-            row = int((~data.isfinite()).reshape(len(data), -1).any(1).nonzero()[0])
-            raise InputError(
-                f"{name} holds a value that is NaN or infinite, first in row {row}: clean or drop that row"
-            )
-    return samples, targets if targets.is_floating_point() else targets.long()
-
-
-def _read(data: "Dataset[Any]", what: str) -> Samples:
-    """A torch Dataset as two tensors."""
-    items = [data[i] for i in range(len(data))]  # type: ignore[arg-type]
-    if not items:
-        raise InputError(f"{what} has no samples")
-    try:
-        x, y = zip(*items, strict=True)
-        return torch.stack([torch.as_tensor(v) for v in x]), torch.stack([torch.as_tensor(v) for v in y])
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{what} must hold (sample, target) pairs of tensors of one shape: {error}") from None
-
-
-def _tensor(data: Array, what: str) -> torch.Tensor:
-    if isinstance(data, torch.Tensor):
-        return data.detach()
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise InputError(f"{what} cannot be read as an array: {error}") from None
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{what} has the type {array.dtype}: give numbers")
-    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+        return OnDemand.of(make, sizes, test, transform, origin)

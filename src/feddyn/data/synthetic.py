@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from feddyn.checks import require_whole
-from feddyn.data.population import Population
+from feddyn.data.stored import Stored, from_arrays
 from feddyn.errors import InputError, nearest
 
 Kind: TypeAlias = Literal["homogeneous", "type1", "type2", "type3"]
@@ -31,7 +31,7 @@ GAMMA_1, GAMMA_2, GAMMA_3 = 1.0, 1.0, 0.25
 
 def synthetic(
     kind: Kind, *, devices: int = 20, samples: int = 200, features: int = 30, classes: int = 5, seed: int = 0
-) -> Population:
+) -> Stored:
     """A draw of the synthetic problem; `samples` is the mean number a device. It has no test set: train = test."""
     if kind not in KINDS:
         raise InputError(f"synthetic problem {kind!r} is not known; {nearest(str(kind), KINDS)}")
@@ -58,7 +58,7 @@ def synthetic(
         points = rng.normal(mean, deviation, (size, features))
         x.append(points)
         y.append(np.argmax(points @ theta.T + bias, axis=1))
-    return Population.from_arrays(
+    return from_arrays(
         torch.from_numpy(np.concatenate(x)).float(),
         np.concatenate(y),
         np.repeat(np.arange(devices), sizes),

@@ -15,7 +15,7 @@ from feddyn.simulation.evaluation import Evaluation, Target
 Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target")
-SCALARS = ("seed", "rounds", "participation")
+SCALARS = ("seed", "rounds", "participation", "cohort")
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
 ENTRY = {"label", "algorithm", "solver"}
 

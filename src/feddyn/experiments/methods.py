@@ -9,8 +9,8 @@ from torch import nn
 
 from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Scaffold
 from feddyn.data.federations import images, speeches
-from feddyn.data.population import Population
 from feddyn.data.published import SOURCES as IMAGES
+from feddyn.data.stored import Stored
 from feddyn.data.synthetic import synthetic
 from feddyn.local import SGD, Exact, OneStep, Solver
 from feddyn.models import zoo
@@ -50,7 +50,7 @@ METHODS: Mapping[str, Method] = {
     "centralised": Method(FedAvg, "Centralised", "all data in one place, the reference", pooled=True),
 }
 SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "onestep": OneStep, "exact": Exact}
-SOURCES: Mapping[str, Callable[..., Population]] = {
+SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
     "shakespeare": speeches,

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from feddyn.checks import require_whole
-from feddyn.data.population import Population
+from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.experiments.documents import Document, change, expand
 from feddyn.experiments.methods import METHODS, MODELS, SOLVERS, SOURCES
@@ -83,10 +83,11 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
         evaluation=build(Evaluation, single.get("evaluation", {}), "evaluation"),
         target=target,
         origin=origin,
+        cohort=single.get("cohort"),
     )
 
 
-def _population(table: Document, seed: int) -> Population:
+def _population(table: Document, seed: int) -> Stored:
     source = choose(SOURCES, table, "source", "population")
     pooled = table.get("pooled", False)
     if not isinstance(pooled, bool):
@@ -95,7 +96,7 @@ def _population(table: Document, seed: int) -> Population:
     return population.pooled() if pooled else population
 
 
-def _model(table: Document, population: Population, seed: int) -> tuple[nn.Module, Document]:
+def _model(table: Document, population: Stored, seed: int) -> tuple[nn.Module, Document]:
     """The initial model and how to make it again; sizes that are not given follow from the data."""
     make = choose(MODELS, table, "name", "model")
     dtype = choose(DTYPES, {"dtype": "float32", **table}, "dtype", "model")
@@ -114,7 +115,7 @@ def _participation(value: object) -> Participation:
     raise InputError(f"participation cannot be {value!r}: give a probability, a number of devices or a list of lists")
 
 
-def _target(table: Document, model: nn.Module, population: Population, weight_decay: float) -> Target:
+def _target(table: Document, model: nn.Module, population: Stored, weight_decay: float) -> Target:
     """The target as given, or with `gap` the exact optimum of the training objective plus that gap."""
     if "gap" not in table:
         return build(Target, table, "target")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
-from feddyn.data.population import Population
+from feddyn.data.stored import Stored
 from feddyn.data.synthetic import KINDS, Kind, synthetic
 from feddyn.experiments.optimum import optimum
 from feddyn.local.sgd import SGD
@@ -148,7 +148,7 @@ def train(job: Job) -> list[Curve]:
 
 def best(kind: Kind, seed: int) -> float:
     """The optimum of a draw's objective."""
-    population: Population = synthetic(kind, seed=seed)
+    population: Stored = synthetic(kind, seed=seed)
     return optimum(linear(30, 5), population, WEIGHT_DECAY)
 
 

@@ -4,14 +4,17 @@ The workspace has shape (settings, devices, d). All settings see the same batche
 would draw on its own; a device that has finished waits, masked, for the others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
-from torch.nn.functional import pad
 
 from feddyn.algorithms.base import Vector
-from feddyn.local.work import Step, total_steps
+from feddyn.data.population import Rows
+from feddyn.data.transforms import Transform
+from feddyn.local.order import Seeds, orders
+from feddyn.local.work import Step
 from feddyn.models.stacked import Stacked
 
 CHUNK = 64
@@ -19,54 +22,68 @@ CHUNK = 64
 
 
 class Cohort:
-    """Devices that hold rows offsets[k] to offsets[k] + sizes[k] of `x` and `y`, each with a generator of its own."""
+    """Devices that walk in step, each over its own rows and in an order from a seed of its own.
+
+    `gradients` counts the gradients of single samples that were evaluated, in one setting.
+    """
 
     def __init__(
         self,
         stacked: Stacked,
         settings: int,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        offsets: Sequence[int],
-        sizes: Sequence[int],
+        rows: Rows,
         round: int,
-        generators: Sequence[torch.Generator],
+        seeds: Seeds,
+        transform: Transform | None = None,
     ):
-        self.stacked, self.x, self.y = stacked, x, y
-        self.offsets, self.sizes, self.round, self.generators = offsets, sizes, round, generators
-        self.theta = stacked.model.theta.new_empty(settings, len(sizes), stacked.model.size)
+        self.stacked, self.rows, self.round, self.seeds, self.transform = stacked, rows, round, seeds, transform
+        self.theta = stacked.model.theta.new_empty(settings, len(seeds), stacked.model.size)
+        self.parts, self.gradients = [self.theta], 0
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk in step: each device over its own samples, in the order that it would take alone."""
-        lengths = [total_steps(size, epochs, steps, batch_size) for size in self.sizes]
-        width = max(self.sizes) if batch_size is None else min(batch_size, max(self.sizes))
-        walks = zip(self.offsets, self.sizes, lengths, self.generators, strict=True)
-        tables = [_table(*walk, width, max(lengths)) for walk in walks]
-        rows = torch.stack(tables, dim=1).to(self.x.device)
-        valid = rows >= 0
-        weight = valid.to(self.theta.dtype) / valid.sum(-1, keepdim=True).clamp(min=1)
-        alive = valid.any(-1, keepdim=True).to(self.theta.dtype)
-        everyone = alive.bool().flatten(1).all(1).tolist()
+        index, valid = self._table(epochs, steps, batch_size)
+        self.gradients += int(valid.sum())
+        device, dtype = self.rows.x.device, self.theta.dtype
+        counts = valid.sum(-1, keepdims=True)
+        alive, everyone = counts > 0, (counts > 0).all((1, 2)).tolist()
+        weight = torch.from_numpy(valid / np.maximum(counts, 1)).to(device, dtype)
+        rows, masks = torch.from_numpy(index).to(device), torch.from_numpy(alive).to(device, dtype)
         for at in range(0, len(rows), CHUNK):
-            part = slice(at, at + CHUNK)
-            index = rows[part].clamp(min=0)
-            x = self.x.index_select(0, index.flatten()).unflatten(0, index.shape)
-            batches = self.stacked.prepare(x, self.y[index], weight[part], self.theta)
-            for batch, mask, all_alive in zip(batches, alive[part], everyone[part], strict=True):
-                yield Step(batch, None if all_alive else mask)
+            part = rows[at : at + CHUNK]
+            x = self.rows.x.index_select(0, part.flatten())
+            if self.transform is not None:
+                x = self.transform(x, dtype)
+            batches = self.stacked.prepare(
+                x.unflatten(0, part.shape), self.rows.y[part], weight[at : at + CHUNK], self.theta
+            )
+            for step, batch in enumerate(batches, at):
+                yield Step(batch, None if everyone[step] else masks[step])
 
     def gradient(self, batch: Any) -> Vector:
         """The gradients, at `theta`, of every device's mean loss over its batch."""
         return self.stacked.gradient(self.theta, batch)
 
+    def slopes(self, batch: Any) -> list[torch.Tensor]:
+        """The gradients as the one piece that they are."""
+        return [self.gradient(batch)]
 
-def _table(offset: int, size: int, length: int, generator: torch.Generator, width: int, total: int) -> torch.Tensor:
-    """The rows that a device visits, (total, width), with -1 where it has none: the same batches as `Work.steps`."""
-    if width >= size:
-        batches = torch.arange(size).expand(length, size)
-    else:
-        per_epoch = -(-size // width)
-        epochs = [torch.randperm(size, generator=generator) for _ in range(-(-length // per_epoch))]
-        whole = pad(torch.stack(epochs), (0, per_epoch * width - size), value=-1 - offset)
-        batches = whole.reshape(-1, width)[:length]
-    return pad(batches + offset, (0, width - batches.shape[1], 0, total - length), value=-1)
+    def _table(
+        self, epochs: int | None, steps: int | None, batch_size: int | None
+    ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The rows that each device visits in each step, (steps, devices, batch), and which of them count: the same
+        batches as those of `Work.steps`."""
+        sizes = self.rows.sizes
+        width = int(sizes.max()) if batch_size is None else min(batch_size, int(sizes.max()))
+        per_epoch = -(-sizes // width)
+        lengths = np.full_like(sizes, steps) if steps is not None else (epochs or 0) * per_epoch
+        passes = -(-lengths // per_epoch)
+        order = orders(self.seeds, sizes, range(int(passes.max())))
+        order[sizes <= width] = np.arange(order.shape[-1])  # a batch of everything keeps the samples' order
+        step = np.arange(int(lengths.max()))[:, None]
+        position = (step % per_epoch * width)[..., None] + np.arange(width)
+        valid = (position < sizes[:, None]) & (step < lengths)[..., None]
+        epoch = np.minimum(step // per_epoch, passes - 1)
+        device = np.arange(len(sizes))
+        sample = order[device[:, None], epoch[..., None], np.minimum(position, sizes[:, None] - 1)]
+        return self.rows.starts[:, None] + sample, valid

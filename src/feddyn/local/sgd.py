@@ -12,7 +12,6 @@ The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t 
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import final
 
 import torch
@@ -51,22 +50,22 @@ class SGD:
 
     def __call__(self, problem: Problem, work: Walk) -> Solution:
         theta = work.theta.copy_(problem.start)
-        like = partial(torch.as_tensor, dtype=theta.dtype, device=theta.device)
-        full, prox, decay = map(like, (self.rate(work.round), problem.prox, self.weight_decay))
-        constant = _constant(problem)
-        inside = prox if self.clip is not None else prox + decay
+        rate = _like(theta, self.rate(work.round))
+        penalty = _Penalty(problem, 0.0 if self.clip is not None else self.weight_decay, theta)
         walked: Scalar = 0.0
         for batch, alive in work.steps(self.epochs, self.steps, self.batch_size):
-            # into the gradient and not as theta * (1 - lr * prox), whose rounding is the same at every step and adds up
-            g = work.gradient(batch).addcmul_(theta, inside)
-            if constant is not None:
-                g.add_(constant)
-            if self.clip is not None:
+            step = rate if alive is None else rate * alive
+            if self.clip is None:
+                slopes = work.slopes(batch)
+                penalty.descend(theta, step)
+                _descend(work.parts, slopes, step)
+            else:
+                g = work.gradient(batch).add_(penalty.slope(theta))
                 norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
-                g.mul_((self.clip / norm).clamp_(max=1)).addcmul_(theta, decay)
-            theta.addcmul_(g, full if alive is None else full * alive, value=-1)
+                g.mul_((self.clip / norm).clamp_(max=1)).add_(theta, alpha=self.weight_decay)
+                _descend([theta], [g], step)
             walked = walked + (1.0 if alive is None else alive)
-        return Solution(theta, full * walked)
+        return Solution(theta, rate * walked)
 
     def rate(self, round: int) -> Scalar:
         """The step size in a round, counted from 0."""
@@ -74,9 +73,49 @@ class SGD:
         return self.lr * (self.lr_decay**round * 0.5**halvings)
 
 
-def _constant(problem: Problem) -> Vector | None:
-    """The part of the penalty's gradient, tilt + prox (theta - center), that does not depend on theta."""
-    if problem.center is None:
-        return problem.tilt
-    pull = -problem.prox * problem.center
-    return pull if problem.tilt is None else pull + problem.tilt
+class _Penalty:
+    """The slope of the penalty and of the weight decay, prox (theta - center) + tilt + decay * theta: a multiple of
+    theta, and a constant."""
+
+    def __init__(self, problem: Problem, decay: float, theta: Vector):
+        self.factor = _like(theta, problem.prox + decay)
+        self.constant = problem.tilt
+        if problem.center is not None:
+            pull = -problem.prox * problem.center
+            self.constant = pull if problem.tilt is None else pull + problem.tilt
+        self.minimum: Vector | None = None
+        if self.constant is not None and not isinstance(self.factor, torch.Tensor) and self.factor > 0:
+            self.minimum = self.constant / -self.factor
+
+    def slope(self, theta: Vector) -> Vector:
+        """The slope at theta."""
+        linear = self.factor * theta
+        return linear if self.constant is None else linear.add_(self.constant)
+
+    def descend(self, theta: Vector, step: Scalar) -> None:
+        """theta <- theta - step * slope, in one pass where there is one device.
+
+        Never as theta * (1 - step * factor): the rounding of that number is the same at every step and adds up.
+        """
+        if isinstance(step, torch.Tensor) or isinstance(self.factor, torch.Tensor):
+            theta.sub_(step * self.slope(theta))
+        elif self.minimum is not None:
+            theta.lerp_(self.minimum, step * self.factor)
+        elif self.constant is not None:
+            theta.sub_(self.constant, alpha=step)
+        elif self.factor > 0:
+            theta.sub_(theta, alpha=step * self.factor)
+
+
+def _descend(parts: list[torch.Tensor], slopes: list[torch.Tensor], step: Scalar) -> None:
+    """theta <- theta - step * slope, part by part in one call."""
+    if isinstance(step, torch.Tensor):
+        for part, slope in zip(parts, slopes, strict=True):
+            part.addcmul_(slope, step, value=-1)
+    else:
+        torch._foreach_add_(parts, slopes, alpha=-step)
+
+
+def _like(theta: Vector, number: Scalar) -> Scalar:
+    """A column in the type of theta; a plain number as it is."""
+    return number.to(theta) if isinstance(number, torch.Tensor) else float(number)

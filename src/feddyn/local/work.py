@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 
 from feddyn.algorithms.base import Problem, Scalar, Solution, Vector
 from feddyn.data.transforms import Transform
+from feddyn.local.order import orders
 from feddyn.models.flat import FlatModel
 
 
@@ -26,6 +28,10 @@ class Walk(Protocol):
         """The workspace: gradients are taken at this vector, and solvers change it in place."""
 
     @property
+    def parts(self) -> list[torch.Tensor]:
+        """Views that together are `theta`."""
+
+    @property
     def round(self) -> int:
         """Rounds completed before this one, for step sizes that decay."""
 
@@ -35,9 +41,12 @@ class Walk(Protocol):
     def gradient(self, batch: Any) -> Vector:
         """The gradient, at `theta`, of the mean loss over a batch. Valid until the next call."""
 
+    def slopes(self, batch: Any) -> list[torch.Tensor]:
+        """The same in pieces that belong to `parts`, which saves a pass over the vector."""
+
 
 class Work:
-    """One device at work: its samples `x`, `y` and the model they train.
+    """One device at work: its samples `x`, `y` and the model they train; `seed` sets the order of its samples.
 
     `gradients` counts the gradients of single samples that were evaluated.
     """
@@ -48,12 +57,13 @@ class Work:
         x: torch.Tensor,
         y: torch.Tensor,
         round: int,
-        generator: torch.Generator,
+        seed: int,
         transform: Transform | None = None,
     ):
-        self.model, self.x, self.y, self.transform = model, x, y, transform
-        self.theta, self.round, self.generator = model.theta, round, generator
+        self.model, self.x, self.y, self.round, self.seed, self.transform = model, x, y, round, seed, transform
+        self.theta, self.parts = model.theta, model.parts
         self.size, self.gradients = len(y), 0
+        self._augment = None if transform is None else torch.Generator().manual_seed(seed >> 1)
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk over the device's samples, each epoch in an order of its own; a batch of None is all of them."""
@@ -61,22 +71,27 @@ class Work:
         if batch_size is None or batch_size >= self.size:
             yield from [Step(None)] * left
             return
+        seeds, epoch = np.array([self.seed], dtype=np.uint64), 0
         while left > 0:
-            order = torch.randperm(self.size, generator=self.generator).to(self.x.device)
+            order = torch.from_numpy(orders(seeds, [self.size], range(epoch, epoch + 1))[0, 0]).to(self.x.device)
             batches = order.split(batch_size)[:left]
             yield from map(Step, batches)
-            left -= len(batches)
+            left, epoch = left - len(batches), epoch + 1
 
     def gradient(self, batch: torch.Tensor | None = None) -> Vector:
         """The gradient, at `theta`, of the mean loss over some rows (None: all). Valid until the next call."""
+        return self.model.flatten(self.slopes(batch))
+
+    def slopes(self, batch: torch.Tensor | None) -> list[torch.Tensor]:
+        """The gradient in pieces that belong to `parts`."""
         if batch is None:
             x, y = self.x, self.y
         else:
             x, y = self.x.index_select(0, batch), self.y.index_select(0, batch)
         self.gradients += len(y)
         if self.transform is not None:
-            x = self.transform(x, self.theta.dtype, self.generator)
-        return self.model.gradient(x, y)
+            x = self.transform(x, self.theta.dtype, self._augment)
+        return self.model.slopes(x, y)
 
     def loss(self, theta: Vector) -> torch.Tensor:
         """The mean loss over all samples as a differentiable function of a vector."""

@@ -1,7 +1,7 @@
 """An nn.Module as a function of one flat vector, as in the paper: theta in R^d."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
@@ -16,9 +16,10 @@ Loss: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class FlatModel:
-    """A copy of a module whose trainable parameters are views of the vector `theta`, and their gradients of `grad`.
+    """A copy of a module whose trainable parameters are views of the vector `theta`; `parts` are these views.
 
-    The order is that of `module.parameters()`; shared (tied) parameters count once, frozen ones not at all.
+    The order is that of `module.parameters()`; shared (tied) parameters count once, frozen ones not at all. With
+    `channels_last`, batches of images are laid out with their channels innermost, which convolutions are faster with.
     """
 
     def __init__(self, module: nn.Module, loss: Loss = nn.functional.cross_entropy):
@@ -34,25 +35,39 @@ class FlatModel:
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
             raise InputError(f"the model's parameters must be of one floating-point type on one device, not {found}")
         self.theta = torch.cat([p.detach().reshape(-1) for _, p in named])
-        self.grad = torch.zeros_like(self.theta)
+        self.channels_last = False
         self._layout: list[tuple[str, int, torch.Size]] = []
+        self._grad = torch.empty_like(self.theta)
         at = 0
         for name, p in named:
             self._layout.append((name, at, p.shape))
-            end = at + p.numel()
-            p.data, p.grad = self.theta[at:end].view(p.shape), self.grad[at:end].view(p.shape)
-            at = end
+            p.data = self.theta[at : at + p.numel()].view(p.shape)
+            at += p.numel()
+        self._parameters = [p for _, p in named]
+        self.parts = [p.detach() for p in self._parameters]
 
     @property
     def size(self) -> int:
         """d, the number of trainable parameters."""
         return self.theta.numel()
 
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """The module's output at `theta`."""
+        if self.channels_last and x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        return torch.as_tensor(self.module(x))
+
+    def slopes(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        """The gradient of the mean loss at `theta`, in pieces that belong to `parts`."""
+        return list(torch.autograd.grad(self.loss(self(x), y), self._parameters, materialize_grads=True))
+
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> Vector:
-        """The gradient of the mean loss at `theta`; the vector returned is `grad`, and the next call overwrites it."""
-        self.grad.zero_()
-        torch.autograd.backward(self.loss(self.module(x), y))
-        return self.grad
+        """The gradient of the mean loss at `theta` as one vector, which the next call overwrites."""
+        return self.flatten(self.slopes(x, y))
+
+    def flatten(self, slopes: Sequence[torch.Tensor]) -> Vector:
+        """Pieces that belong to `parts` as one vector, which the next call overwrites."""
+        return torch.cat([slope.reshape(-1) for slope in slopes], out=self._grad)
 
     def function(self, theta: Vector, x: torch.Tensor) -> torch.Tensor:
         """The module's output as a pure, differentiable function of a vector."""

@@ -13,12 +13,13 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.models.flat import FlatModel
-from feddyn.simulation.rehearsal import confined
 
 Name: TypeAlias = Literal["server", "active", "all"]
 Metric: TypeAlias = Literal["loss", "accuracy", "objective"]
 Figures: TypeAlias = dict[str, float]
-CHUNK = 4096
+Part: TypeAlias = tuple[float, float]
+CHUNK = 1000
+"""Samples at a time: a large batch, and small enough that a convolution's activations fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -66,38 +67,36 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluates vectors on the test set, or on the training data where there is none."""
+    """Evaluates vectors on the test set, or on the training data where there is none, chunk by chunk.
+
+    Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it.
+    """
 
     def __init__(self, model: FlatModel, population: Population, weight_decay: float):
-        self.model = model
-        self.x, self.y = population.test or (population.x, population.y)
+        self.model, self.transform = model, population.transform
+        self.x, self.y = population.evaluated
+        self.chunks = -(-len(self.y) // CHUNK)
         self.weight_decay = weight_decay if population.test is None else None
-        self.transform = population.transform
-
-    def __call__(self, models: dict[str, Vector]) -> dict[str, Figures]:
-        figures: dict[str, Figures] = {}
-        for name, theta in models.items():
-            same = next((other for other in figures if torch.equal(models[other], theta)), None)
-            with confined(theta.device):
-                figures[name] = self._figures(theta) if same is None else figures[same]
-        return figures
 
     @torch.inference_mode()
-    def _figures(self, theta: Vector) -> Figures:
+    def chunk(self, theta: Vector, number: int) -> Part:
+        """The sum of the losses over a chunk of the samples and how many were classified rightly (NaN: no classes)."""
         self.model.theta.copy_(theta)
         self.model.module.eval()
-        loss = hits = 0.0
-        classes = not self.y.is_floating_point() and self.y.dim() == 1
-        for x, y in zip(self.x.split(CHUNK), self.y.split(CHUNK), strict=True):
-            if self.transform is not None:
-                x = self.transform(x, theta.dtype)
-            output = self.model.module(x)
-            loss += float(self.model.loss(output, y)) * len(y)
-            classes = classes and output.dim() == 2 and output.shape[1] > 1
-            if classes:
-                hits += int((output.argmax(-1) == y).sum())
+        rows = slice(number * CHUNK, (number + 1) * CHUNK)
+        x, y = self.x[rows], self.y[rows]
+        if self.transform is not None:
+            x = self.transform(x, theta.dtype)
+        output = self.model(x)
+        classes = not y.is_floating_point() and y.dim() == 1 and output.dim() == 2 and output.shape[1] > 1
+        hits = float((output.argmax(-1) == y).sum()) if classes else math.nan
+        return float(self.model.loss(output, y)) * len(y), hits
+
+    def figures(self, theta: Vector, parts: Sequence[Part]) -> Figures:
+        """The figures of a model from those of its chunks."""
+        loss, hits = (sum(column) for column in zip(*parts, strict=True))
         figures = {"loss": loss / len(self.y)}
-        if classes:
+        if not math.isnan(hits):
             figures["accuracy"] = hits / len(self.y)
         if self.weight_decay is not None:
             figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())

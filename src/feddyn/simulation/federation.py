@@ -1,23 +1,23 @@
 """One round: broadcast, every active device solves its problem, the uploads are added up, the server moves."""
 
+import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import nn
 
-from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
-from feddyn.data.population import Population
-from feddyn.errors import DivergenceError, InputError
-from feddyn.local.work import Solver, Work
-from feddyn.models.flat import FlatModel, Loss
-from feddyn.simulation.randomness import generator, integer
-from feddyn.simulation.rehearsal import confined, try_out
-
-HELP = (
-    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
-    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
-)
+from feddyn.algorithms.base import State, Vector
+from feddyn.errors import InputError
+from feddyn.models.flat import FlatModel
+from feddyn.simulation import sums
+from feddyn.simulation.crew import Alone, Crew, crew
+from feddyn.simulation.evaluation import Evaluator, Figures
+from feddyn.simulation.grouping import cohorts
+from feddyn.simulation.plan import Plan
+from feddyn.simulation.ranks import Ranks
+from feddyn.simulation.rehearsal import try_out
+from feddyn.simulation.trainer import LATEST, Task, Trainer
 
 
 class Cost(NamedTuple):
@@ -32,104 +32,164 @@ class Cost(NamedTuple):
 class Federation:
     """The server and its devices between rounds.
 
-    `devices` and `latest` hold the states and the last models of the devices that were ever active; all others have the
-    initial ones.
+    Of the devices that were ever active, the store has the states and, where the mean of all devices is asked for,
+    the latest models; all others have the initial ones.
     """
 
-    def __init__(
-        self, module: nn.Module, population: Population, algorithm: Algorithm, solver: Solver, *, seed: int, loss: Loss
-    ):
-        self.model = FlatModel(module, loss)
-        self.population = population.to(self.model.theta.dtype, self.model.theta.device)
-        self.algorithm, self.solver, self.seed = algorithm, solver, seed
+    def __init__(self, plan: Plan, *, state_memory: int | None = None, ranks: Ranks | None = None):
+        self.plan, self.algorithm, self.ranks = plan, plan.algorithm, ranks
+        self._cohort = plan.cohort or 1  # a plan has always settled it
+        self.model = FlatModel(plan.model, plan.loss)
+        self.population = plan.population.to(self.model.theta.dtype, self.model.theta.device)
         try_out(self.model, self.population)
         self.initial = self.model.theta.clone()
-        self.server = algorithm.server(self.initial)
+        self.server = plan.algorithm.server(self.initial)
         self._check_solver()
-        self.devices: dict[int, State] = {}
-        self.latest: dict[int, Vector] = {}
+        self.trainer = Trainer(
+            self.model,
+            self.population,
+            plan.algorithm,
+            plan.solver,
+            seed=plan.seed,
+            cohort=self._cohort,
+            state_memory=_quarter_of_memory() if state_memory is None else state_memory,
+            track_all="all" in plan.evaluation.models,
+        )
+        weight_decay = getattr(plan.solver, "weight_decay", 0.0)
+        self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
-        self._layers = _default_generator(self.initial.device)
-        # the sum over all devices, kept up as they change; in float64 so that thousands of updates do not add up errors
-        self._all_total = self.initial.double() * population.devices
+        # the sum over all devices, kept up as they change; exact, so that thousands of rounds do not add up errors
+        self._all_total = sums.zeros(self.model.size, self.initial.device)
+        sums.add(self._all_total, self.initial)
+        self._all_total *= self.population.devices
+        self._crew: Crew = Alone(self.trainer, self.evaluator)
+
+    def start(self, workers: int | None) -> None:
+        """Get helpers; until then, and after `close`, this process does everything."""
+        self._crew = crew(self.trainer, self.evaluator, workers, len(self.plan.evaluation.models))
+
+    def close(self) -> None:
+        """Let the helpers go."""
+        self._crew.close()
+        self._crew = Alone(self.trainer, self.evaluator)
 
     def _check_solver(self) -> None:
         """Refuse a solver that cannot solve this method's problems before any work is done."""
-        if self.algorithm.needs_path and not getattr(self.solver, "walks", True):
-            name = f"{type(self.algorithm).__name__} with {type(self.solver).__name__}"
+        algorithm, solver = self.algorithm, self.plan.solver
+        if algorithm.needs_path and not getattr(solver, "walks", True):
+            name = f"{type(algorithm).__name__} with {type(solver).__name__}"
             raise InputError(f"{name}: the method needs a solver that walks in steps and reports its path, such as SGD")
-        if check := getattr(self.solver, "check", None):
-            down, device = self.algorithm.broadcast(self.server), self.algorithm.device(self.initial)
-            check(self.algorithm.problem(down, device, self.population.share(0)))
+        if check := getattr(solver, "check", None):
+            down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
+            check(algorithm.problem(down, device, self.population.share(0)))
 
-    @property
-    def all_mean(self) -> Vector:
-        """The weighted mean of all devices' latest models; a device that was never active has the initial one."""
-        return (self._all_total / self.population.devices).to(self.initial.dtype)
-
-    @property
+    @cached_property
     def models(self) -> dict[str, Vector]:
-        """The three models that are reported: the server's, the mean of the active and the mean of all devices."""
-        return {"server": self.server["theta"], "active": self.active_mean, "all": self.all_mean}
+        """The models that are reported: the server's, the mean of the active devices and, where it is asked for, the
+        mean of all devices' latest models; a device that was never active has the initial one."""
+        models = {"server": self.server["theta"], "active": self.active_mean}
+        if self.trainer.track_all:
+            mean = sums.value(self._all_total, torch.float64).div_(self.population.devices)
+            models["all"] = mean.to(self.initial.dtype)
+        return models
+
+    def state(self, device: int) -> State:
+        """A device's state; under ranks, only those of this rank's devices are up to date."""
+        kept = self.trainer.store.state(device)
+        return {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+
+    def latest(self, device: int) -> Vector:
+        """A device's latest model."""
+        return self.trainer.store.state(device)[LATEST]
+
+    @property
+    def ever_active(self) -> list[int]:
+        """The devices that the store has."""
+        return sorted(self.trainer.store.slots)
 
     def step(self, round: int, active: Sequence[int]) -> Cost:
         """Run one round, counted from 0; where a device diverges, nothing of the round is kept."""
         down = self.algorithm.broadcast(self.server)
-        states, found, gradients = {}, {}, 0
-        total: State = {}
-        models_total: State = {}
-        with confined(self.initial.device):
-            self.model.module.train()
-            for k in active:
-                share = self.population.share(k)
-                state = self.devices.get(k) or self.algorithm.device(self.initial)
-                solution, spent = self._solve(self.algorithm.problem(down, state, share), round, k)
-                states[k], up = self.algorithm.report(down, state, share, solution)
-                found[k], gradients = solution.theta, gradients + spent
-                weight = self.algorithm.weight(share)
-                add(total, up)
-                add(
-                    models_total,
-                    {"theta": weight * solution.theta, "weight": weight * torch.ones_like(solution.theta[:1])},
-                )
-        self.server = self.algorithm.aggregate(self.server, total, len(active), self.population.devices)
-        self.active_mean = models_total["theta"] / models_total["weight"]
-        for k in active:
-            change = found[k].double() - self.latest.get(k, self.initial)
-            self._all_total += self.algorithm.weight(self.population.share(k)) * change
-        self.devices |= states
-        self.latest |= found
+        total, gradients = self._train(round, active, down)
+
+        def summed(name: str) -> Vector:
+            return sums.value(total[:, self.trainer.layout[name]], self.initial.dtype)
+
+        uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
+        self.server = self.algorithm.aggregate(self.server, uploads, len(active), self.population.devices)
+        self.active_mean = summed(self.trainer.model_sum) / summed("weight")
+        if self.trainer.track_all:
+            self._all_total += total[:, self.trainer.layout[self.trainer.model_sum]]
+            self._all_total -= total[:, self.trainer.layout["before"]]
+        self.__dict__.pop("models", None)  # they are other ones now
+        up = self.trainer.upload.values()
         return Cost(
-            models=sum(v.numel() for v in up.values()) // self.initial.numel(),
-            bytes_up=len(active) * sum(v.nbytes for v in up.values()),
+            models=sum(v.numel() for v in up) // self.initial.numel(),
+            bytes_up=len(active) * sum(v.nbytes for v in up),
             bytes_down=len(active) * sum(v.nbytes for v in down.values()),
             gradients=gradients,
         )
 
-    def _solve(self, problem: Problem, round: int, k: int) -> tuple[Solution, int]:
-        random = generator(self.seed, "batches", round, k)
-        work = Work(self.model, *self.population.samples(k), round, random, self.population.transform)
-        self._layers.manual_seed(integer(self.seed, "layers", round, k))
-        solution = self.solver(problem, work)
-        if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
-            found = type(solution).__name__
-            raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
-        theta = solution.theta.detach().to(problem.start, copy=True)  # a solver may return its workspace
-        if not bool(theta.sum().isfinite()):
-            raise DivergenceError(
-                f"device {self.population.names[k]} diverged in round {round + 1} (its model is not finite); {HELP}"
-            )
-        return Solution(theta, solution.path), work.gradients
+    def _train(self, round: int, active: Sequence[int], down: State) -> tuple[torch.Tensor, int]:
+        """The sum of what the active devices report, after which their new states are theirs."""
+        store, sizes = self.trainer.store, [self.population.size(k) for k in active]
+        size = dict(zip(active, sizes, strict=True))
+        groups = cohorts(active, sizes, self._cohort)
+        owners, arrived = [0] * len(groups), dict[int, int]()
+        if self.ranks:
+            owners = self.ranks.assign(groups, [sum(size[k] for k in group) for group in groups])
+            arrived = self.ranks.fetch(store, groups, owners)
+        here = self.ranks.rank if self.ranks else 0
+        tasks = [
+            Task(round, group, [arrived.get(k, store.slots.get(k)) for k in group], store.stage(group))
+            for group, owner in zip(groups, owners, strict=True)
+            if owner == here
+        ]
+        try:
+            total, gradients = self._sum(tasks, down)
+        except BaseException:
+            store.release(slot for task in tasks for slot in task.new)
+            raise
+        finally:
+            store.release(arrived.values())
+        for task in tasks:
+            store.commit(task.devices, task.new)
+        if self.ranks:
+            self.ranks.settle(store, groups, owners)
+        return total, gradients
+
+    def _sum(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
+        if self.ranks is None:
+            return self._crew.train(tasks, down)
+        error: Exception | None = None
+        total, gradients = sums.zeros(self.trainer.width, self.initial.device), 0
+        try:
+            total, gradients = self._crew.train(tasks, down)
+        except Exception as caught:
+            error = caught
+        counts = self.ranks.total(torch.tensor([gradients, error is not None]))
+        if counts[1]:
+            self.ranks.raise_first(error, min((task.devices[0] for task in tasks), default=0))
+        return self.ranks.total(total), int(counts[0])
+
+    def evaluate(self) -> dict[str, Figures]:
+        """The figures of the models that the plan asks for; equal ones are evaluated once."""
+        models = {str(name): self.models[name] for name in self.plan.evaluation.models}
+        first: dict[str, str] = {}
+        for name, theta in models.items():
+            first[name] = next((other for other in first if torch.equal(models[other], theta)), name)
+        distinct = [name for name in models if first[name] == name]
+        chunks = [(i, j) for i in range(len(distinct)) for j in range(self.evaluator.chunks)]
+        here, step = (self.ranks.rank, self.ranks.size) if self.ranks else (0, 1)
+        parts = torch.zeros(len(chunks), 2, dtype=torch.float64)
+        mine = self._crew.evaluate([models[name] for name in distinct], chunks[here::step])
+        parts[here::step] = torch.tensor(mine, dtype=torch.float64).view(-1, 2)
+        if self.ranks:
+            self.ranks.total(parts)  # each rank adds zeros where another one has a figure
+        rows = parts.view(len(distinct), -1, 2).tolist()
+        figures = {name: self.evaluator.figures(models[name], part) for name, part in zip(distinct, rows, strict=True)}
+        return {name: figures[first[name]] for name in models}
 
 
-def add(total: State, up: State) -> None:
-    """Add an upload to the sum of uploads."""
-    for name, value in up.items():
-        total[name] = total[name] + value if name in total else value
-
-
-def _default_generator(device: torch.device) -> torch.Generator:
-    """The generator that random layers (dropout) draw from."""
-    if device.type != "cuda":
-        return torch.default_generator
-    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+def _quarter_of_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4

@@ -56,6 +56,14 @@ class Sampler:
             if len(set(active)) < len(active):
                 raise InputError(f"{where} names a device twice")
 
+    @property
+    def expected(self) -> float:
+        """How many devices are active in a round, in the mean."""
+        p = self.participation
+        if isinstance(p, Sequence):
+            return sum(map(len, p)) / len(p)
+        return p if isinstance(p, int) else p * self.devices
+
     def active(self, round: int) -> list[int]:
         """The devices active in a round, counted from 0."""
         p, m = self.participation, self.devices

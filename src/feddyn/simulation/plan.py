@@ -11,18 +11,21 @@ from torch import nn
 
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
-from feddyn.data.population import Population, raw_bytes
+from feddyn.data.population import Population
+from feddyn.data.stored import raw_bytes
 from feddyn.errors import InputError
 from feddyn.local.work import Solver
-from feddyn.models.flat import Loss
+from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.evaluation import Evaluation, Target
+from feddyn.simulation.grouping import cohort_size
 from feddyn.simulation.participation import Participation, Sampler
 from feddyn.simulation.record import Setting
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts. `origin` says how to make the initial model again, empty if it exists only in memory."""
+    """A run before it starts. `origin` says how to make the initial model again, empty if it exists only in memory;
+    `cohort` how many devices are trained as one batched computation at most (None: as many as pays, 1: a loop)."""
 
     model: nn.Module
     population: Population
@@ -35,6 +38,7 @@ class Plan:
     evaluation: Evaluation = field(default_factory=Evaluation)
     target: Target | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
+    cohort: int | None = None
 
     def __post_init__(self) -> None:
         require_whole("", "rounds", self.rounds, 1)
@@ -53,10 +57,15 @@ class Plan:
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
-        self.sampler()
+        sampler = self.sampler()
         if isinstance(self.participation, Sequence):
             schedule = [[int(device) for device in active] for active in self.participation]
             object.__setattr__(self, "participation", schedule)
+        if self.cohort is not None:
+            require_whole("", "cohort", self.cohort, 1)
+        model = FlatModel(self.model, self.loss)
+        size = cohort_size(self.cohort, model, self.population, self.solver, sampler.expected)
+        object.__setattr__(self, "cohort", size)
 
     def sampler(self) -> Sampler:
         """Who is active when."""
@@ -72,6 +81,7 @@ class Plan:
             "population": dict(self.population.origin) or _population_in_memory(self.population),
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
+            "cohort": self.cohort,
             "evaluation": {"every": self.evaluation.every, "models": list(self.evaluation.models)},
         }
         if self.loss is not nn.functional.cross_entropy:
@@ -131,9 +141,4 @@ def _in_memory(model: nn.Module) -> dict[str, Any]:
 
 
 def _population_in_memory(population: Population) -> dict[str, Any]:
-    return {
-        "memory": True,
-        "devices": population.devices,
-        "samples": len(population.y),
-        "sha256": population.sha256(),
-    }
+    return {"memory": True, **population.identity()}

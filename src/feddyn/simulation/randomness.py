@@ -4,10 +4,12 @@ So neither the order in which devices are trained nor who else is active changes
 methods of a comparison see the same schedule, initial model and batches.
 """
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-import torch
+
+from feddyn.local.order import Seeds, hashes
 
 Purpose: TypeAlias = Literal["participation", "batches", "layers", "model"]
 _KEYS: dict[Purpose, int] = {"participation": 0, "batches": 1, "layers": 2, "model": 3}
@@ -19,10 +21,12 @@ def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:
 
 
 def integer(seed: int, purpose: Purpose, *where: int) -> int:
-    """A 63-bit seed for a torch generator."""
+    """A seed of 63 bits."""
     return int(derive(seed, purpose, *where).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def generator(seed: int, purpose: Purpose, *where: int) -> torch.Generator:
-    """A torch generator of its own."""
-    return torch.Generator().manual_seed(integer(seed, purpose, *where))
+def device_seeds(seed: int, purpose: Purpose, round: int, devices: Sequence[int]) -> Seeds:
+    """A seed for each of many devices in a round."""
+    stream = np.array(integer(seed, purpose, round), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return hashes(stream, np.asarray(devices, dtype=np.uint64))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from feddyn.data.population import Population
@@ -15,8 +16,9 @@ from feddyn.models.flat import FlatModel
 def try_out(model: FlatModel, population: Population) -> None:
     """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant."""
     model.module.train()
+    model.channels_last = any(isinstance(layer, nn.Conv2d) for layer in model.module.modules())
     buffers = {name: value._version for name, value in model.module.named_buffers()}
-    for what, x, y in (("devices'", population.x, population.y), ("test set's", *(population.test or ((), ())))):
+    for what, x, y in (("devices'", *population.excerpt()), ("test set's", *(population.test or ((), ())))):
         if len(y) == 0:
             continue
         rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
@@ -38,9 +40,9 @@ def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="Using a target size")
-            model.gradient(x, y)
+            _gradient(model, x, y)
             with torch.no_grad():
-                output = model.module(x)
+                output = model(x)
                 once, twice = model.loss(output, y), model.loss(torch.cat([output, output]), torch.cat([y, y]))
     except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, UserWarning) as error:
         raise InputError(f"{refusal}: {str(error).splitlines()[0]}") from error
@@ -51,6 +53,17 @@ def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) 
             raise InputError(f"{refusal}: there is a class {int(y.min())}; classes are numbered from 0")
     if once.dim() or not torch.allclose(once, twice, rtol=1e-3, equal_nan=True):
         raise InputError(f"{refusal}: the loss must be one number, the mean over the batch (reduction='mean')")
+
+
+def _gradient(model: FlatModel, x: torch.Tensor, y: torch.Tensor) -> None:
+    """A gradient, after which `channels_last` is off if the model's code (such as `view`) cannot take that layout."""
+    try:
+        model.gradient(x, y)
+    except RuntimeError:
+        if not model.channels_last:
+            raise
+        model.channels_last = False
+        model.gradient(x, y)
 
 
 def _extreme_rows(data: torch.Tensor) -> list[int]:

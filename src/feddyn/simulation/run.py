@@ -10,15 +10,18 @@ from typing import Any
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm, Vector
+from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
 from feddyn.local.work import Solver
 from feddyn.models.flat import Loss, with_parameters
-from feddyn.simulation.evaluation import Evaluation, Evaluator, Figures, Name, Target
-from feddyn.simulation.federation import HELP, Federation
+from feddyn.simulation.evaluation import Evaluation, Figures, Name, Target
+from feddyn.simulation.federation import Federation
 from feddyn.simulation.participation import Participation
 from feddyn.simulation.plan import Plan
+from feddyn.simulation.ranks import ranks
 from feddyn.simulation.record import Line, Record, Setting, key
+from feddyn.simulation.trainer import HELP
 
 EXPLODED = 1e6
 """A loss of this many times the initial one (plus 1) counts as an explosion."""
@@ -59,16 +62,30 @@ class Run:
 
 
 class Simulation:
-    """A run that can be watched: iterate over it for a line a round; `run` fills up meanwhile."""
+    """A run that can be watched: iterate over it for a line a round; `run` fills up meanwhile.
 
-    def __init__(self, plan: Plan, out: str | PathLike[str] | None = None):
-        self.plan = plan
-        self.federation = Federation(
-            plan.model, plan.population, plan.algorithm, plan.solver, seed=plan.seed, loss=plan.loss
-        )
-        weight_decay = getattr(plan.solver, "weight_decay", 0.0)
-        self._evaluate = Evaluator(self.federation.model, self.federation.population, weight_decay)
-        initial = self._evaluate(self._evaluated())
+    workers: processes that train devices (None: as many as there are cores); state_memory: bytes of memory for device
+    states, beyond which they go to a file (None: a quarter of the machine's). Neither changes a bit of the result.
+    Under torchrun all ranks run the simulation together, and the first one keeps the record.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        out: str | PathLike[str] | None = None,
+        *,
+        workers: int | None = None,
+        state_memory: int | None = None,
+    ):
+        for name, value, least in (("workers", workers, 1), ("state_memory", state_memory, 0)):
+            if value is not None:
+                require_whole("", name, value, least)
+        self.plan, self.workers, group = plan, workers, ranks()
+        setting = plan.setting()
+        if group:
+            group.require_same("simulation", key(setting))
+        self.federation = Federation(plan, state_memory=state_memory, ranks=group)
+        initial = self.federation.evaluate()
         if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
             raise InputError(
                 "the loss of the initial model is not finite: check the data's scale and the model's parameters"
@@ -76,8 +93,8 @@ class Simulation:
         if plan.target is not None and plan.target.metric not in initial[plan.target.model]:
             known = ", ".join(initial[plan.target.model])
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
-        self.run = Run(plan.setting(), plan.model, self.federation.models, initial)
-        self._out = None if out is None else Path(out)
+        self.run = Run(setting, plan.model, self.federation.models, initial)
+        self._out = None if out is None or (group and group.rank > 0) else Path(out)
 
     def __iter__(self) -> Iterator[Line]:
         """The run, round by round; it can be run once."""
@@ -86,6 +103,7 @@ class Simulation:
             raise FeddynError("this simulation has been run: make a new one")
         record = None if self._out is None else Record(self._out, run.setting)
         try:
+            self.federation.start(self.workers)
             for line in self._lines():
                 run.models = self.federation.models
                 run.history.append(line)
@@ -104,6 +122,7 @@ class Simulation:
             run.status = "interrupted"
             raise
         finally:
+            self.federation.close()
             if record:
                 record.close(run.summary, run.models)
 
@@ -119,13 +138,9 @@ class Simulation:
         line["active"] = active
         line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
         if (t + 1) % self.plan.evaluation.every == 0 or t + 1 == self.plan.rounds:
-            line["models"] = self._evaluate(self._evaluated())
+            line["models"] = self.federation.evaluate()
         self._refuse_explosion(line)
         return line
-
-    def _evaluated(self) -> dict[str, Vector]:
-        models = self.federation.models
-        return {name: models[name] for name in self.plan.evaluation.models}
 
     def _refuse_explosion(self, line: Line) -> None:
         where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
@@ -150,16 +165,24 @@ def simulate(
     evaluation: Evaluation | None = None,
     target: Target | None = None,
     out: str | PathLike[str] | None = None,
+    cohort: int | None = None,
+    workers: int | None = None,
+    state_memory: int | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
     target: stop at the first round that reaches it. out: a new directory for the record.
+    cohort: how many devices train as one batched computation (None: as many as pays, 1: one by one).
+    workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
+    the machine's memory), beyond which they go to a file. These two do not change the result.
     Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
-    plan = Plan(model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target)
-    simulation = Simulation(plan, out)
+    plan = Plan(
+        model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target, cohort=cohort
+    )
+    simulation = Simulation(plan, out, workers=workers, state_memory=state_memory)
     for _ in simulation:
         pass
     return simulation.run

@@ -13,13 +13,13 @@ from torch import nn
 from torch.func import vmap
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
-from feddyn.data.population import Population
+from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.local.cohort import Cohort
 from feddyn.local.sgd import SGD
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
-from feddyn.simulation.randomness import generator
+from feddyn.simulation.randomness import device_seeds
 
 
 class Group(NamedTuple):
@@ -35,7 +35,7 @@ class Sweep:
     def __init__(
         self,
         module: nn.Module,
-        population: Population,
+        population: Stored,
         groups: Sequence[Group],
         solver: SGD,
         *,
@@ -66,12 +66,9 @@ class Sweep:
         cohort = Cohort(
             self._stacked,
             sum(g.settings for g in self.groups),
-            self.population.x,
-            self.population.y,
-            [self.population.offsets[k] for k in active],
-            [self.population.size(k) for k in active],
+            self.population.rows(active),
             round,
-            [generator(self.seed, "batches", round, k) for k in active],
+            device_seeds(self.seed, "batches", round, active),
         )
         theta, path = self.solver(self._stack(problems, len(active)), cohort)
         assert isinstance(path, torch.Tensor)

@@ -1,0 +1,87 @@
+"""Which devices are trained together as one batched computation.
+
+Batching pays while a step's cost is that of calling the operations and not of their arithmetic, so it depends on the
+model's size. It never depends on the number of workers or ranks, so that a setting gives the same bits everywhere.
+"""
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+
+from feddyn.data.population import Population
+from feddyn.data.stored import convert
+from feddyn.data.transforms import Images, Tokens
+from feddyn.errors import InputError
+from feddyn.local.sgd import SGD
+from feddyn.local.work import Solver
+from feddyn.models.flat import FlatModel
+from feddyn.models.stacked import LinearSoftmax, stacked
+
+CACHE = 1 << 17
+"""The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
+LARGEST = 64
+WORTH = 8
+"""Devices from which on an automatically batched model is faster than a loop over them; closed forms always are."""
+
+
+def cohort_size(cohort: int | None, model: FlatModel, population: Population, solver: Solver, expected: float) -> int:
+    """How many devices train together at most, where `cohort` does not fix it; 1 is a loop.
+
+    `expected` is how many devices are active in a round.
+    """
+    if cohort == 1:
+        return 1
+    reason = _refusal(model, population, solver)
+    if cohort is not None:
+        if reason:
+            raise InputError(f"cohort = {cohort} is not possible: {reason}; use cohort = 1")
+        return cohort
+    size = min(LARGEST, CACHE // model.size)
+    worth = 2 if isinstance(stacked(model), LinearSoftmax) else WORTH
+    return size if min(size, expected) >= worth and not reason else 1
+
+
+def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
+    """Why devices cannot be batched; empty if they can."""
+    if not isinstance(solver, SGD):
+        return "devices are batched only with the solver SGD"
+    transform = population.transform
+    if transform is not None and not (isinstance(transform, Tokens) or _plain(transform)):
+        return "the data is augmented, device by device"
+    x, y = (convert(data[:2], model.theta.dtype, model.theta.device) for data in population.excerpt())
+    model.module.train()
+    if transform is not None:
+        x = transform(x, model.theta.dtype)
+    weight = model.theta.new_full((1, 1, len(y)), 1 / len(y))
+    theta = model.theta.expand(1, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
+        try:
+            apart, alone = torch.cat([model(row) for row in x.split(1)]), model.gradient(x, y)
+            (batch,) = stacked(model).prepare(x[None, None], y[None, None], weight, theta)
+            together = stacked(model).gradient(theta, batch)
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
+            return f"vmap does not work with this model ({str(error).splitlines()[0]})"
+    # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
+    if not _close(apart, model(x)) or not _close(together.flatten(), alone):
+        return "the loss or the model mixes the samples of a batch"
+    return ""
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
+
+
+def _plain(transform: object) -> bool:
+    return isinstance(transform, Images) and not transform.augment
+
+
+def cohorts(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:
+    """Devices in groups of at most `largest`, as equal as can be, the devices with the most samples first: in a group
+    they wait for each other, and between processes the long tasks are best given out first."""
+    order = sorted(range(len(devices)), key=lambda i: (-sizes[i], devices[i]))
+    count = -(-len(devices) // largest)
+    cuts = [len(devices) * i // count for i in range(count + 1)]
+    return [[devices[i] for i in order[start:end]] for start, end in pairwise(cuts)]

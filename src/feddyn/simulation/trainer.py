@@ -1,0 +1,128 @@
+"""One process's part of a round: devices solve their problems, and what they report is stored and added up."""
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.data.population import Population
+from feddyn.errors import DivergenceError, InputError
+from feddyn.local.cohort import Cohort
+from feddyn.local.sgd import SGD
+from feddyn.local.work import Solver, Work
+from feddyn.models.flat import FlatModel
+from feddyn.models.stacked import stacked
+from feddyn.simulation import sums
+from feddyn.simulation.randomness import device_seeds, integer
+from feddyn.simulation.store import Store
+
+HELP = (
+    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
+    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
+)
+LATEST = "latest"
+
+
+class Task(NamedTuple):
+    """Devices to train in one go, the slots of their states (None: the initial one) and of what becomes of them."""
+
+    round: int
+    devices: list[int]
+    old: list[int | None]
+    new: list[int]
+
+
+class Trainer:
+    """Trains devices, in cohorts of up to `cohort` or, where that is 1, one by one.
+
+    With `track_all`, the devices' latest models are kept, for the mean over all of them. `layout` says where in a sum
+    the uploads and the models of the round stand.
+    """
+
+    def __init__(
+        self,
+        model: FlatModel,
+        population: Population,
+        algorithm: Algorithm,
+        solver: Solver,
+        *,
+        seed: int,
+        cohort: int,
+        state_memory: int,
+        track_all: bool,
+    ):
+        self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
+        self.track_all = track_all
+        self.stacked = stacked(model) if cohort > 1 else None
+        self.initial = model.theta.clone()
+        solution = Solution(self.initial, 1.0)
+        down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
+        _, self.upload = algorithm.report(down, state, 0.5, solution)
+        self.down = {name: vector.numel() for name, vector in down.items()}
+        # a method that uploads the model itself, of weight 1, has the sum of the models already
+        same = [name for name, vector in self.upload.items() if vector is solution.theta and algorithm.weight(0.5) == 1]
+        self.model_sum = f"up.{same[0]}" if same else "model"
+        sizes = {f"up.{name}": vector.numel() for name, vector in self.upload.items()}
+        sizes |= {"weight": 1, self.model_sum: model.size} | ({"before": model.size} if track_all else {})
+        ends = list(accumulate(sizes.values()))
+        self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+        self.width = ends[-1]
+        kept = {f"state.{name}": vector for name, vector in state.items()}
+        self.store = Store(kept | ({LATEST: self.initial} if track_all else {}), population.devices, state_memory)
+        self._layers = _default_generator(self.initial.device)
+
+    def train(self, task: Task, down: State, total: torch.Tensor) -> int:
+        """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
+        kept = self.store.named(self.store.read(task.old).to(self.initial.device))
+        shares = [self.population.share(k) for k in task.devices]
+        share: Scalar = self.initial.new_tensor(shares)[:, None]
+        if self.stacked is None:
+            kept, share = {name: vectors[0] for name, vectors in kept.items()}, shares[0]
+        state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+        found, gradients = self._solve(self.algorithm.problem(down, state, share), task)
+        state, up = self.algorithm.report(down, state, share, found)
+        weight = self.algorithm.weight(share)
+        terms = {f"up.{name}": vector for name, vector in up.items()}
+        terms["weight"] = weight * torch.ones_like(found.theta[..., :1])
+        if self.model_sum not in terms:
+            terms[self.model_sum] = weight * found.theta
+        if self.track_all:
+            terms["before"] = weight * kept[LATEST]
+        for name, vector in terms.items():
+            if not sums.add(total[:, self.layout[name]], vector):
+                raise self._diverged(name, vector, task)
+        self.store.write(task.new, {LATEST: found.theta} | {f"state.{name}": vector for name, vector in state.items()})
+        return gradients
+
+    def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
+        seeds = device_seeds(self.seed, "batches", task.round, task.devices)
+        transform = self.population.transform
+        if self.stacked is not None:
+            assert isinstance(self.solver, SGD)
+            cohort = Cohort(self.stacked, 1, self.population.rows(task.devices), task.round, seeds, transform)
+            theta, path = self.solver(problem, cohort)
+            return Solution(theta[0], path), cohort.gradients
+        (k,) = task.devices
+        work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform)
+        self._layers.manual_seed(integer(self.seed, "layers", task.round, k))
+        solution = self.solver(problem, work)
+        if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
+            found = type(solution).__name__
+            raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
+        return Solution(solution.theta.detach().to(problem.start), solution.path), work.gradients
+
+    def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
+        rows = vectors.reshape(len(task.devices), -1).abs().amax(1)
+        first = int((~(rows < sums.LIMIT)).nonzero()[0])
+        what = "its model" if name == self.model_sum else f"what it uploads, {name.removeprefix('up.')},"
+        device = self.population.name(task.devices[first])
+        found = "is not finite" if not bool(rows[first].isfinite()) else f"reached {float(rows[first]):.1e}"
+        return DivergenceError(f"device {device} diverged in round {task.round + 1} ({what} {found}); {HELP}")
+
+
+def _default_generator(device: torch.device) -> torch.Generator:
+    """The generator that random layers (dropout) draw from."""
+    if device.type != "cuda":
+        return torch.default_generator
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
