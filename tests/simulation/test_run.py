@@ -226,7 +226,7 @@ def test_nothing_of_a_diverged_round_is_kept(unbalanced: Stored) -> None:
 
 def test_an_exploding_loss_is_divergence(unbalanced: Stored) -> None:
     def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
-        return feddyn.Solution(problem.start * 1e8)
+        return feddyn.Solution(problem.start * 1e7)
 
     with pytest.raises(feddyn.DivergenceError, match="exploded"):
         run(unbalanced, algorithm=feddyn.FedAvg(), solver=solve)

@@ -1,5 +1,6 @@
 """A sweep gives in every setting what a run of that setting alone gives."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.models.flat import FlatModel
-from feddyn.models.stacked import LinearSoftmax, Stacked, Vmapped, stacked
+from feddyn.models.flat import FlatModel, Loss
+from feddyn.models.stacked import Perceptron, Vmapped, linear_layers
 from feddyn.simulation.participation import Sampler
 from feddyn.simulation.sweep import Group, Sweep
 
@@ -63,25 +64,47 @@ def test_a_sweep_equals_single_runs(
 
 
 def test_the_closed_form_is_chosen_where_it_holds() -> None:
-    assert isinstance(stacked(FlatModel(nn.Linear(3, 2))), LinearSoftmax)
-    assert isinstance(stacked(FlatModel(nn.Linear(3, 2), nn.functional.mse_loss)), Vmapped)
+    def layers(*parts: nn.Module, loss: Loss = nn.functional.cross_entropy) -> int:
+        found = linear_layers(FlatModel(nn.Sequential(*parts) if len(parts) > 1 else parts[0], loss))
+        return 0 if found is None else len(found)
+
+    one, two = nn.Linear(3, 2), nn.Linear(2, 2)
+    assert layers(one) == 1
+    assert layers(nn.Flatten(), one, nn.ReLU(), two) == 2
+    assert layers(one, loss=nn.functional.mse_loss) == 0
+    assert layers(one, nn.ReLU()) == 0
+    assert layers(one, two) == 0
+    assert layers(one, nn.Tanh(), two) == 0
+    assert layers(nn.Flatten(0), one) == 0
+    assert layers(two, nn.ReLU(), two) == 0  # tied
     frozen = nn.Linear(3, 2)
     frozen.bias.requires_grad_(False)
-    assert isinstance(stacked(FlatModel(frozen)), Vmapped)
+    assert layers(frozen) == 0
+    watched = nn.Linear(3, 2)
+    watched.register_forward_hook(lambda *_: None)
+    assert layers(watched) == 0
 
 
+@pytest.mark.parametrize("stack", [(2, 3), (1, 1)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_closed_form_equals_autograd(bias: bool) -> None:
-    """Two settings, three devices, batches with weights of zero."""
+@pytest.mark.parametrize("hidden", [(), (6,), (6, 5)])
+def test_closed_form_equals_autograd(hidden: tuple[int, ...], bias: bool, stack: tuple[int, int]) -> None:
+    """Two settings, three devices, batches with weights of zero; and one of each, which steps without a gradient."""
     torch.manual_seed(0)
-    model = FlatModel(nn.Linear(4, 3, bias=bias).double())
-    theta = torch.randn(2, 3, model.size, dtype=torch.float64)
-    x, y = torch.randn(1, 3, 5, 4, dtype=torch.float64), torch.randint(0, 3, (1, 3, 5))
-    weight = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0], dtype=torch.float64).expand(1, 3, 5) / 4
+    sizes = (4, *hidden, 3)
+    parts = [part for i, o in pairwise(sizes) for part in (nn.Linear(i, o, bias=bias), nn.ReLU())]
+    model = FlatModel(nn.Sequential(*parts[:-1]).double())
+    theta = torch.randn(*stack, model.size, dtype=torch.float64)
+    x, y = torch.randn(1, stack[1], 5, 4, dtype=torch.float64), torch.randint(0, 3, (1, stack[1], 5))
+    weight = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0], dtype=torch.float64).expand(1, stack[1], 5) / 4
+    layers = linear_layers(model)
+    assert layers is not None
     results = []
-    for way in (LinearSoftmax(model), Vmapped(model)):
-        assert isinstance(way, Stacked)
-        (batch,) = way.prepare(x, y, weight, theta)
-        results.append(way.gradient(theta, batch))
+    for way in (Perceptron(layers, theta.clone()), Vmapped(model, theta.clone())):
+        (batch,) = way.prepare(x, y, weight)
+        gradient = way.gradient(batch)
+        way.descent(batch)(0.5)
+        assert torch.allclose(way.theta, theta - 0.5 * gradient, rtol=0, atol=1e-14)
+        results.append(gradient)
     closed, autograd = results
     assert torch.allclose(closed, autograd, rtol=0, atol=1e-14)

@@ -15,10 +15,11 @@ from feddyn.data.population import Rows
 from feddyn.data.transforms import Transform
 from feddyn.local.order import Seeds, orders
 from feddyn.local.work import Step
-from feddyn.models.stacked import Stacked
+from feddyn.models.flat import Descent, FlatModel
+from feddyn.models.stacked import Way
 
-CHUNK = 64
-"""Steps whose samples are gathered at once: enough to hide the cost of gathering, few enough for the cache."""
+GATHERED = 1 << 21
+"""Bytes of samples that are gathered at once: enough to hide the cost of gathering, few enough for the cache."""
 
 
 class Cohort:
@@ -29,16 +30,18 @@ class Cohort:
 
     def __init__(
         self,
-        stacked: Stacked,
+        model: FlatModel,
+        way: Way,
         settings: int,
         rows: Rows,
         round: int,
         seeds: Seeds,
         transform: Transform | None = None,
     ):
-        self.stacked, self.rows, self.round, self.seeds, self.transform = stacked, rows, round, seeds, transform
-        self.theta = stacked.model.theta.new_empty(settings, len(seeds), stacked.model.size)
-        self.parts, self.gradients = [self.theta], 0
+        self.rows, self.round, self.seeds, self.transform = rows, round, seeds, transform
+        self.theta = model.theta.new_empty(settings, len(seeds), model.size)
+        self.stacked = way(self.theta)
+        self.gradients = 0
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk in step: each device over its own samples, in the order that it would take alone."""
@@ -49,24 +52,24 @@ class Cohort:
         alive, everyone = counts > 0, (counts > 0).all((1, 2)).tolist()
         weight = torch.from_numpy(valid / np.maximum(counts, 1)).to(device, dtype)
         rows, masks = torch.from_numpy(index).to(device), torch.from_numpy(alive).to(device, dtype)
-        for at in range(0, len(rows), CHUNK):
-            part = rows[at : at + CHUNK]
+        a_step = rows.shape[1:].numel() * self.rows.x[:1].nbytes
+        chunk = max(1, GATHERED // a_step)
+        for at in range(0, len(rows), chunk):
+            part = rows[at : at + chunk]
             x = self.rows.x.index_select(0, part.flatten())
             if self.transform is not None:
                 x = self.transform(x, dtype)
-            batches = self.stacked.prepare(
-                x.unflatten(0, part.shape), self.rows.y[part], weight[at : at + CHUNK], self.theta
-            )
+            batches = self.stacked.prepare(x.unflatten(0, part.shape), self.rows.y[part], weight[at : at + chunk])
             for step, batch in enumerate(batches, at):
                 yield Step(batch, None if everyone[step] else masks[step])
 
     def gradient(self, batch: Any) -> Vector:
         """The gradients, at `theta`, of every device's mean loss over its batch."""
-        return self.stacked.gradient(self.theta, batch)
+        return self.stacked.gradient(batch)
 
-    def slopes(self, batch: Any) -> list[torch.Tensor]:
-        """The gradients as the one piece that they are."""
-        return [self.gradient(batch)]
+    def descent(self, batch: Any) -> Descent:
+        """A step along them."""
+        return self.stacked.descent(batch)
 
     def _table(
         self, epochs: int | None, steps: int | None, batch_size: int | None

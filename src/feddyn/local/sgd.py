@@ -56,14 +56,14 @@ class SGD:
         for batch, alive in work.steps(self.epochs, self.steps, self.batch_size):
             step = rate if alive is None else rate * alive
             if self.clip is None:
-                slopes = work.slopes(batch)
+                descend = work.descent(batch)
                 penalty.descend(theta, step)
-                _descend(work.parts, slopes, step)
+                descend(step)
             else:
                 g = work.gradient(batch).add_(penalty.slope(theta))
                 norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
                 g.mul_((self.clip / norm).clamp_(max=1)).add_(theta, alpha=self.weight_decay)
-                _descend([theta], [g], step)
+                theta.sub_(g.mul_(step))
             walked = walked + (1.0 if alive is None else alive)
         return Solution(theta, rate * walked)
 
@@ -105,15 +105,6 @@ class _Penalty:
             theta.sub_(self.constant, alpha=step)
         elif self.factor > 0:
             theta.sub_(theta, alpha=step * self.factor)
-
-
-def _descend(parts: list[torch.Tensor], slopes: list[torch.Tensor], step: Scalar) -> None:
-    """theta <- theta - step * slope, part by part in one call."""
-    if isinstance(step, torch.Tensor):
-        for part, slope in zip(parts, slopes, strict=True):
-            part.addcmul_(slope, step, value=-1)
-    else:
-        torch._foreach_add_(parts, slopes, alpha=-step)
 
 
 def _like(theta: Vector, number: Scalar) -> Scalar:

@@ -9,7 +9,7 @@ import torch
 from feddyn.algorithms.base import Problem, Scalar, Solution, Vector
 from feddyn.data.transforms import Transform
 from feddyn.local.order import orders
-from feddyn.models.flat import FlatModel
+from feddyn.models.flat import Descent, FlatModel
 
 
 class Step(NamedTuple):
@@ -28,10 +28,6 @@ class Walk(Protocol):
         """The workspace: gradients are taken at this vector, and solvers change it in place."""
 
     @property
-    def parts(self) -> list[torch.Tensor]:
-        """Views that together are `theta`."""
-
-    @property
     def round(self) -> int:
         """Rounds completed before this one, for step sizes that decay."""
 
@@ -41,8 +37,8 @@ class Walk(Protocol):
     def gradient(self, batch: Any) -> Vector:
         """The gradient, at `theta`, of the mean loss over a batch. Valid until the next call."""
 
-    def slopes(self, batch: Any) -> list[torch.Tensor]:
-        """The same in pieces that belong to `parts`, which saves a pass over the vector."""
+    def descent(self, batch: Any) -> Descent:
+        """A step along that gradient, which is cheaper than the gradient as a vector; `theta` may move in between."""
 
 
 class Work:
@@ -61,7 +57,7 @@ class Work:
         transform: Transform | None = None,
     ):
         self.model, self.x, self.y, self.round, self.seed, self.transform = model, x, y, round, seed, transform
-        self.theta, self.parts = model.theta, model.parts
+        self.theta = model.theta
         self.size, self.gradients = len(y), 0
         self._augment = None if transform is None else torch.Generator().manual_seed(seed >> 1)
 
@@ -80,18 +76,22 @@ class Work:
 
     def gradient(self, batch: torch.Tensor | None = None) -> Vector:
         """The gradient, at `theta`, of the mean loss over some rows (None: all). Valid until the next call."""
-        return self.model.flatten(self.slopes(batch))
+        return self.model.gradient(*self._batch(batch))
 
-    def slopes(self, batch: torch.Tensor | None) -> list[torch.Tensor]:
-        """The gradient in pieces that belong to `parts`."""
-        if batch is None:
+    def descent(self, batch: torch.Tensor | None) -> Descent:
+        """A step along that gradient; `theta` may move in between."""
+        return self.model.descent(*self._batch(batch))
+
+    def _batch(self, rows: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the model is given of some rows."""
+        if rows is None:
             x, y = self.x, self.y
         else:
-            x, y = self.x.index_select(0, batch), self.y.index_select(0, batch)
+            x, y = self.x.index_select(0, rows), self.y.index_select(0, rows)
         self.gradients += len(y)
         if self.transform is not None:
             x = self.transform(x, self.theta.dtype, self._augment)
-        return self.model.slopes(x, y)
+        return x, y
 
     def loss(self, theta: Vector) -> torch.Tensor:
         """The mean loss over all samples as a differentiable function of a vector."""

@@ -1,22 +1,24 @@
 """An nn.Module as a function of one flat vector, as in the paper: theta in R^d."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
 from torch import nn
 from torch.func import functional_call
 
-from feddyn.algorithms.base import Vector
+from feddyn.algorithms.base import Scalar, Vector
 from feddyn.errors import InputError
 
 Loss: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """(model output, targets) -> the mean loss over the batch."""
+Descent: TypeAlias = Callable[[Scalar], None]
+"""theta <- theta - step * g in place, as a function of the step; g is the gradient where it was taken."""
 
 
 class FlatModel:
-    """A copy of a module whose trainable parameters are views of the vector `theta`; `parts` are these views.
+    """A copy of a module whose trainable parameters are views of the vector `theta`.
 
     The order is that of `module.parameters()`; shared (tied) parameters count once, frozen ones not at all. With
     `channels_last`, batches of images are laid out with their channels innermost, which convolutions are faster with.
@@ -44,7 +46,7 @@ class FlatModel:
             p.data = self.theta[at : at + p.numel()].view(p.shape)
             at += p.numel()
         self._parameters = [p for _, p in named]
-        self.parts = [p.detach() for p in self._parameters]
+        self._parts = [p.detach() for p in self._parameters]
 
     @property
     def size(self) -> int:
@@ -57,17 +59,18 @@ class FlatModel:
             x = x.contiguous(memory_format=torch.channels_last)
         return torch.as_tensor(self.module(x))
 
-    def slopes(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
-        """The gradient of the mean loss at `theta`, in pieces that belong to `parts`."""
-        return list(torch.autograd.grad(self.loss(self(x), y), self._parameters, materialize_grads=True))
-
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> Vector:
-        """The gradient of the mean loss at `theta` as one vector, which the next call overwrites."""
-        return self.flatten(self.slopes(x, y))
+        """The gradient of the mean loss at `theta`; the next call overwrites it."""
+        return torch.cat([slope.reshape(-1) for slope in self._slopes(x, y)], out=self._grad)
 
-    def flatten(self, slopes: Sequence[torch.Tensor]) -> Vector:
-        """Pieces that belong to `parts` as one vector, which the next call overwrites."""
-        return torch.cat([slope.reshape(-1) for slope in slopes], out=self._grad)
+    def descent(self, x: torch.Tensor, y: torch.Tensor) -> Descent:
+        """A step along the gradient, which never becomes one vector: that saves a pass over it."""
+        slopes = self._slopes(x, y)
+        return lambda step: torch._foreach_add_(self._parts, slopes, alpha=-float(step))
+
+    def _slopes(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The gradient by parameters."""
+        return torch.autograd.grad(self.loss(self(x), y), self._parameters, materialize_grads=True)
 
     def function(self, theta: Vector, x: torch.Tensor) -> torch.Tensor:
         """The module's output as a pure, differentiable function of a vector."""

@@ -22,10 +22,10 @@ import torch
 
 from feddyn.algorithms.base import State, Vector
 from feddyn.errors import FeddynError, InputError
-from feddyn.simulation import sums
 from feddyn.simulation.evaluation import Evaluator, Part
 from feddyn.simulation.memory import keep_freed_memory, shared
 from feddyn.simulation.rehearsal import confined
+from feddyn.simulation.sums import zeros
 from feddyn.simulation.trainer import Task, Trainer
 
 Chunk: TypeAlias = tuple[int, int]
@@ -59,7 +59,7 @@ class Alone(Crew):
 
     def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
         device = self.trainer.initial.device
-        total = sums.zeros(self.trainer.width, device)
+        total = zeros(self.trainer.width, device)
         with confined(device):
             self.trainer.model.module.train()
             return total, sum(self.trainer.train(task, down, total) for task in tasks)
@@ -80,7 +80,7 @@ class Workers(Crew):
         like = trainer.initial
         self._down = {name: shared((size,), like.dtype) for name, size in trainer.down.items()}
         self._models = shared((models, like.numel()), like.dtype)
-        self._totals = shared((count, 2, trainer.width), torch.int64)
+        self._totals = shared((count, 2, trainer.width), torch.float64)
         self._pipes: list[Connection] = []
         self._processes: list[multiprocessing.process.BaseProcess] = []
         for place in range(count):

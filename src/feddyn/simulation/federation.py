@@ -10,13 +10,13 @@ import torch
 from feddyn.algorithms.base import State, Vector
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
-from feddyn.simulation import sums
 from feddyn.simulation.crew import Alone, Crew, crew
 from feddyn.simulation.evaluation import Evaluator, Figures
 from feddyn.simulation.grouping import cohorts
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import Ranks
 from feddyn.simulation.rehearsal import try_out
+from feddyn.simulation.sums import zeros
 from feddyn.simulation.trainer import LATEST, Task, Trainer
 
 
@@ -59,8 +59,8 @@ class Federation:
         self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
         # the sum over all devices, kept up as they change; exact, so that thousands of rounds do not add up errors
-        self._all_total = sums.zeros(self.model.size, self.initial.device)
-        sums.add(self._all_total, self.initial)
+        self._all_total = zeros(self.model.size, self.initial.device)
+        self.trainer.sums.add(self._all_total, self.initial)
         self._all_total *= self.population.devices
         self._crew: Crew = Alone(self.trainer, self.evaluator)
 
@@ -89,7 +89,7 @@ class Federation:
         mean of all devices' latest models; a device that was never active has the initial one."""
         models = {"server": self.server["theta"], "active": self.active_mean}
         if self.trainer.track_all:
-            mean = sums.value(self._all_total, torch.float64).div_(self.population.devices)
+            mean = self.trainer.sums.value(self._all_total).div_(self.population.devices)
             models["all"] = mean.to(self.initial.dtype)
         return models
 
@@ -113,7 +113,7 @@ class Federation:
         total, gradients = self._train(round, active, down)
 
         def summed(name: str) -> Vector:
-            return sums.value(total[:, self.trainer.layout[name]], self.initial.dtype)
+            return self.trainer.sums.value(total[:, self.trainer.layout[name]]).to(self.initial.dtype)
 
         uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
         self.server = self.algorithm.aggregate(self.server, uploads, len(active), self.population.devices)
@@ -162,7 +162,7 @@ class Federation:
         if self.ranks is None:
             return self._crew.train(tasks, down)
         error: Exception | None = None
-        total, gradients = sums.zeros(self.trainer.width, self.initial.device), 0
+        total, gradients = zeros(self.trainer.width, self.initial.device), 0
         try:
             total, gradients = self._crew.train(tasks, down)
         except Exception as caught:

@@ -17,7 +17,7 @@ from feddyn.errors import InputError
 from feddyn.local.sgd import SGD
 from feddyn.local.work import Solver
 from feddyn.models.flat import FlatModel
-from feddyn.models.stacked import LinearSoftmax, stacked
+from feddyn.models.stacked import Way, linear_layers, stacked
 
 CACHE = 1 << 17
 """The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
@@ -39,43 +39,52 @@ def cohort_size(cohort: int | None, model: FlatModel, population: Population, so
             raise InputError(f"cohort = {cohort} is not possible: {reason}; use cohort = 1")
         return cohort
     size = min(LARGEST, CACHE // model.size)
-    worth = 2 if isinstance(stacked(model), LinearSoftmax) else WORTH
+    worth = WORTH if linear_layers(model) is None else 2
     return size if min(size, expected) >= worth and not reason else 1
+
+
+def together(cohort: int, model: FlatModel, population: Population, solver: Solver) -> Way | None:
+    """How cohorts are computed; None: devices train one by one with autograd. Models in closed form are computed that
+    way even alone."""
+    alone = linear_layers(model) is None or not isinstance(solver, SGD) or _augmented(population)
+    return None if cohort == 1 and alone else stacked(model)
 
 
 def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     """Why devices cannot be batched; empty if they can."""
     if not isinstance(solver, SGD):
         return "devices are batched only with the solver SGD"
-    transform = population.transform
-    if transform is not None and not (isinstance(transform, Tokens) or _plain(transform)):
+    if _augmented(population):
         return "the data is augmented, device by device"
     x, y = (convert(data[:2], model.theta.dtype, model.theta.device) for data in population.excerpt())
     model.module.train()
-    if transform is not None:
-        x = transform(x, model.theta.dtype)
+    if population.transform is not None:
+        x = population.transform(x, model.theta.dtype)
     weight = model.theta.new_full((1, 1, len(y)), 1 / len(y))
-    theta = model.theta.expand(1, 1, -1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
         try:
             apart, alone = torch.cat([model(row) for row in x.split(1)]), model.gradient(x, y)
-            (batch,) = stacked(model).prepare(x[None, None], y[None, None], weight, theta)
-            together = stacked(model).gradient(theta, batch)
+            way = stacked(model)(model.theta.expand(1, 1, -1))
+            (batch,) = way.prepare(x[None, None], y[None, None], weight)
+            batched = way.gradient(batch)
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
             return f"vmap does not work with this model ({str(error).splitlines()[0]})"
     # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
-    if not _close(apart, model(x)) or not _close(together.flatten(), alone):
+    if not _close(apart, model(x)) or not _close(batched.flatten(), alone):
         return "the loss or the model mixes the samples of a batch"
     return ""
 
 
+def _augmented(population: Population) -> bool:
+    """Whether the transform may be random: only those known not to be are not."""
+    transform = population.transform
+    plain = transform is None or isinstance(transform, Tokens)
+    return not plain and not (isinstance(transform, Images) and not transform.augment)
+
+
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
-
-
-def _plain(transform: object) -> bool:
-    return isinstance(transform, Images) and not transform.augment
 
 
 def cohorts(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:

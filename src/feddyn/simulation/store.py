@@ -74,6 +74,8 @@ class Store:
 
     def read(self, slots: Sequence[int | None]) -> torch.Tensor:
         """The rows of some slots, (slots, width); None has what a device starts with."""
+        if len(slots) == 1 and slots[0] is not None and slots[0] < self._in_memory:
+            return self._memory[slots[0], None]  # nobody writes to it while it is a device's own
         if all(slot is not None and slot < self._in_memory for slot in slots):
             return self._memory.index_select(0, torch.tensor(slots, dtype=torch.int64))
         rows = torch.empty(len(slots), self.width, dtype=self.dtype)
@@ -89,6 +91,10 @@ class Store:
     def write(self, slots: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Fill slots; the vectors are stacked, a row a slot, or one slot's."""
         if self.width == 0:
+            return
+        if len(slots) == 1 and slots[0] < self._in_memory:
+            for name, columns in self.layout.items():
+                self._memory[slots[0], columns] = vectors[name].reshape(-1)
             return
         rows = torch.cat([vectors[name].reshape(len(slots), -1) for name in self.layout], dim=1).to("cpu", self.dtype)
         if all(slot < self._in_memory for slot in slots):

@@ -47,7 +47,7 @@ class Sweep:
         self.model = FlatModel(module, loss)
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         self.groups, self.solver, self.seed = groups, solver, seed
-        self._stacked = stacked(self.model)
+        self._way = stacked(self.model)
         m, initial = population.devices, self.model.theta.clone()
         self.shares = torch.tensor([[population.share(k)] for k in range(m)], dtype=torch.float64).to(initial)
         self.servers = [g.algorithm.server(initial.repeat(g.settings, 1, 1)) for g in groups]
@@ -64,7 +64,8 @@ class Sweep:
             g.algorithm.problem(down, state, share) for g, down, state in zip(self.groups, downs, states, strict=True)
         ]
         cohort = Cohort(
-            self._stacked,
+            self.model,
+            self._way,
             sum(g.settings for g in self.groups),
             self.population.rows(active),
             round,

@@ -12,10 +12,10 @@ from feddyn.local.cohort import Cohort
 from feddyn.local.sgd import SGD
 from feddyn.local.work import Solver, Work
 from feddyn.models.flat import FlatModel
-from feddyn.models.stacked import stacked
-from feddyn.simulation import sums
+from feddyn.simulation.grouping import together
 from feddyn.simulation.randomness import device_seeds, integer
 from feddyn.simulation.store import Store
+from feddyn.simulation.sums import LIMIT, ExactSums
 
 HELP = (
     "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
@@ -53,8 +53,8 @@ class Trainer:
         track_all: bool,
     ):
         self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
-        self.track_all = track_all
-        self.stacked = stacked(model) if cohort > 1 else None
+        self.track_all, self.sums = track_all, ExactSums(population.devices)
+        self.way = together(cohort, model, population, solver)
         self.initial = model.theta.clone()
         solution = Solution(self.initial, 1.0)
         down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
@@ -76,9 +76,9 @@ class Trainer:
         """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
         shares = [self.population.share(k) for k in task.devices]
-        share: Scalar = self.initial.new_tensor(shares)[:, None]
-        if self.stacked is None:
-            kept, share = {name: vectors[0] for name, vectors in kept.items()}, shares[0]
+        share: Scalar = shares[0] if len(shares) == 1 else self.initial.new_tensor(shares)[:, None]
+        if self.way is None:
+            kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
         found, gradients = self._solve(self.algorithm.problem(down, state, share), task)
         state, up = self.algorithm.report(down, state, share, found)
@@ -90,7 +90,7 @@ class Trainer:
         if self.track_all:
             terms["before"] = weight * kept[LATEST]
         for name, vector in terms.items():
-            if not sums.add(total[:, self.layout[name]], vector):
+            if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
         self.store.write(task.new, {LATEST: found.theta} | {f"state.{name}": vector for name, vector in state.items()})
         return gradients
@@ -98,9 +98,9 @@ class Trainer:
     def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
         seeds = device_seeds(self.seed, "batches", task.round, task.devices)
         transform = self.population.transform
-        if self.stacked is not None:
+        if self.way is not None:
             assert isinstance(self.solver, SGD)
-            cohort = Cohort(self.stacked, 1, self.population.rows(task.devices), task.round, seeds, transform)
+            cohort = Cohort(self.model, self.way, 1, self.population.rows(task.devices), task.round, seeds, transform)
             theta, path = self.solver(problem, cohort)
             return Solution(theta[0], path), cohort.gradients
         (k,) = task.devices
@@ -114,7 +114,7 @@ class Trainer:
 
     def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
         rows = vectors.reshape(len(task.devices), -1).abs().amax(1)
-        first = int((~(rows < sums.LIMIT)).nonzero()[0])
+        first = int((~(rows < LIMIT)).nonzero()[0])
         what = "its model" if name == self.model_sum else f"what it uploads, {name.removeprefix('up.')},"
         device = self.population.name(task.devices[first])
         found = "is not finite" if not bool(rows[first].isfinite()) else f"reached {float(rows[first]):.1e}"
