@@ -93,7 +93,8 @@ def test_evaluation_in_pieces_is_evaluation_at_once(unbalanced: Stored, monkeypa
     model = nn.Linear(4, 3).double()
     sgd = feddyn.SGD(0.1, epochs=1)
     whole = feddyn.simulate(model, unbalanced, feddyn.FedAvg(), sgd, participation=1.0, rounds=1).history[0]["models"]
-    monkeypatch.setattr(evaluation, "CHUNK", 7)
+    monkeypatch.setattr(evaluation, "LEAST", 7)
+    monkeypatch.setattr(evaluation, "MOST", 7)
     pieces = feddyn.simulate(model, unbalanced, feddyn.FedAvg(), sgd, participation=1.0, rounds=1).history[0]["models"]
     assert pieces["all"] == pytest.approx(whole["all"], rel=1e-12)
 

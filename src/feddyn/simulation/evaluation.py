@@ -18,8 +18,10 @@ Name: TypeAlias = Literal["server", "active", "all"]
 Metric: TypeAlias = Literal["loss", "accuracy", "objective"]
 Figures: TypeAlias = dict[str, float]
 Part: TypeAlias = tuple[float, float]
-CHUNK = 1000
-"""Samples at a time: a large batch, and small enough that a convolution's activations fit in memory."""
+CHUNK = 1 << 18
+"""Numbers in a batch of samples: large enough to keep a core busy, small enough for its cache."""
+LEAST, MOST = 250, 1000
+"""Samples in a batch, whatever their size."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Evaluator:
     def __init__(self, model: FlatModel, population: Population, weight_decay: float):
         self.model, self.transform = model, population.transform
         self.x, self.y = population.evaluated
-        self.chunks = -(-len(self.y) // CHUNK)
+        self.size = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self.chunks = -(-len(self.y) // self.size)
         self.weight_decay = weight_decay if population.test is None else None
 
     @torch.inference_mode()
@@ -83,7 +86,7 @@ class Evaluator:
         """The sum of the losses over a chunk of the samples and how many were classified rightly (NaN: no classes)."""
         self.model.theta.copy_(theta)
         self.model.module.eval()
-        rows = slice(number * CHUNK, (number + 1) * CHUNK)
+        rows = slice(number * self.size, (number + 1) * self.size)
         x, y = self.x[rows], self.y[rows]
         if self.transform is not None:
             x = self.transform(x, theta.dtype)

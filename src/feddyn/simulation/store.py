@@ -7,6 +7,7 @@ trained again, finds everything as it was.
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO
 
@@ -42,6 +43,7 @@ class Store:
         self._file: IO[bytes] | None = None
         if in_memory < wanted:
             self._file = _scratch()
+            weakref.finalize(self, self._file.close)
 
     def __contains__(self, device: int) -> bool:
         return device in self.slots
@@ -74,6 +76,8 @@ class Store:
 
     def read(self, slots: Sequence[int | None]) -> torch.Tensor:
         """The rows of some slots, (slots, width); None has what a device starts with."""
+        if self.width == 0:
+            return self._initial.expand(len(slots), 0)
         if len(slots) == 1 and slots[0] is not None and slots[0] < self._in_memory:
             return self._memory[slots[0], None]  # nobody writes to it while it is a device's own
         if all(slot is not None and slot < self._in_memory for slot in slots):

@@ -1,0 +1,127 @@
+"""Several ranks under torchrun, on this machine and in network namespaces: the same bits as one process."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .engine_cases import cases, outcome
+
+HERE = Path(__file__)
+ROOT = HERE.parents[2]
+MODULE = "tests.simulation.engine_cases"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+SETTING = """
+rounds = 3
+participation = 6
+cohort = 1
+[population]
+source = "synthetic"
+kind = "type2"
+devices = 12
+samples = 20
+[model]
+name = "linear"
+[algorithm]
+name = "feddyn"
+alpha = {alpha}
+[solver]
+lr = 0.1
+epochs = 2
+batch_size = 5
+"""
+
+
+def run(*words: str, cwd: Path = ROOT, prefix: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
+    command = [*prefix, *TORCHRUN, *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, str]:
+    return {name: outcome({**arguments, "workers": 1}) for name, arguments in cases().items()}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_number_of_ranks_does_not_change_a_bit(ranks: int, alone: dict[str, str], tmp_path: Path) -> None:
+    done = run("--standalone", f"--nproc-per-node={ranks}", "-m", MODULE, str(tmp_path / "found.json"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "found.json").read_text()) == alone
+
+
+def test_the_command_line_keeps_one_record(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(SETTING.format(alpha=0.1))
+    done = run("--standalone", "--nproc-per-node=2", "-m", "feddyn", "run", "my.toml", "--out", "two", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("record, table and plot") == 1
+    command = [sys.executable, "-m", "feddyn", "run", "my.toml", "--out", "one", "--workers", "1"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    for name in ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_ranks_that_do_not_agree_are_refused_and_divergence_ends_all(tmp_path: Path) -> None:
+    """The second rank has another alpha; then all have a step size with which every device diverges."""
+    for rank in range(2):
+        (tmp_path / f"{rank}.toml").write_text(SETTING.format(alpha=0.1 + rank))
+    (tmp_path / "start.py").write_text(
+        "import os, sys\nfrom feddyn.cli import main\n"
+        "sys.argv = ['feddyn', 'run', os.environ['RANK'] + '.toml', '--out', 'out', *sys.argv[1:]]\nmain()\n"
+    )
+    differing = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path)
+    assert differing.returncode != 0
+    assert "the ranks do not run the same simulation: rank 1 differs from rank 0" in differing.stderr
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "1.toml").write_text((tmp_path / "0.toml").read_text())
+    diverging = run("--standalone", "--nproc-per-node=2", "start.py", "--set", "solver.lr=1e30", cwd=tmp_path)
+    assert diverging.returncode != 0
+    sentences = {line for line in diverging.stderr.splitlines() if line.startswith("feddyn:")}
+    assert len(sentences) == 1
+    assert "diverged in round 1" in sentences.pop()
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["status"] == "diverged"
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[tuple[str, str]]]:
+    """Two hosts on a network of their own, and what each calls its end of the link."""
+    names, link = [f"feddyn{os.getpid()}{end}" for end in "ab"], [f"fd{os.getpid() % 10**6}{end}" for end in "ab"]
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and iproute2")
+    steps = [f"ip netns add {name}" for name in names]
+    steps += [f"ip link add {link[0]} netns {names[0]} type veth peer name {link[1]} netns {names[1]}"]
+    for number, (name, end) in enumerate(zip(names, link, strict=True), 1):
+        steps += [f"ip -n {name} addr add 10.77.0.{number}/24 dev {end}", f"ip -n {name} link set {end} up"]
+        steps += [f"ip -n {name} link set lo up"]
+    try:
+        for step in steps:
+            done = subprocess.run(step.split(), capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"network namespaces cannot be made here: {done.stderr.strip()}")
+        yield list(zip(names, link, strict=True))
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+def test_two_hosts_that_meet_only_over_the_network(
+    hosts: list[tuple[str, str]], alone: dict[str, str], tmp_path: Path
+) -> None:
+    """Each has an address and a loopback of its own, and two ranks."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    started = []
+    for number, (host, link) in enumerate(hosts):
+        words = ["--nnodes=2", "--nproc-per-node=2", f"--node-rank={number}", "--master-addr=10.77.0.1"]
+        words += ["--master-port=29511", "-m", MODULE, str(tmp_path / f"{number}.json")]
+        more = {"GLOO_SOCKET_IFNAME": link}
+        command = ["ip", "netns", "exec", host, *TORCHRUN, *words]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, cwd=ROOT, env=environment | more, stdout=pipe, stderr=pipe, text=True))
+    ends = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [0, 0], ends
+    assert json.loads((tmp_path / "0.json").read_text()) == alone
