@@ -1,87 +1,172 @@
-"""One SGD step of the logistic model: ours against a hand-written PyTorch loop, both in this run, taken in turns."""
+"""`make bench`: feddyn against a hand-written loop, Flower, pfl and the machine itself, as ratios from one run.
 
+Rounds of feddyn and of the bare loop are taken in turns, so that a machine that is slow for a while is slow for both.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import nn
-from torch.nn.functional import cross_entropy
 
-import feddyn
+from benchmarks.bare import Bare
+from benchmarks.gemm import Peak, operations
+from benchmarks.jobs import JOBS
+from benchmarks.memory import resident
+from benchmarks.ours import Ours
+from benchmarks.startup import first_round_seconds, help_seconds
 
-FEATURES, CLASSES, SAMPLES, BATCH, EPOCHS = 30, 5, 200, 10, 10
-LR, WEIGHT_DECAY = 0.1, 1e-5
-STEPS = SAMPLES // BATCH * EPOCHS
-TURNS = 40
-
-
-def bare(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
-    """What a careful person writes by hand: flat parameters, batches by index, plain SGD into a flat gradient."""
-    model = nn.Linear(FEATURES, CLASSES)
-    theta, grad, at = torch.zeros(FEATURES * CLASSES + CLASSES), torch.zeros(FEATURES * CLASSES + CLASSES), 0
-    for p in model.parameters():
-        end = at + p.numel()
-        p.data, p.grad = theta[at:end].view(p.shape), grad[at:end].view(p.shape)
-        at = end
-    server = theta.clone()
-
-    def train() -> None:
-        theta.copy_(server)
-        for _ in range(EPOCHS):
-            order = torch.randperm(SAMPLES)
-            for start in range(0, SAMPLES, BATCH):
-                pick = order[start : start + BATCH]
-                grad.zero_()
-                torch.autograd.backward(cross_entropy(model(x.index_select(0, pick)), y.index_select(0, pick)))
-                theta.mul_(1 - LR * WEIGHT_DECAY).add_(grad, alpha=-LR)
-
-    return train
-
-
-def ours(x: torch.Tensor, y: torch.Tensor, problem: Callable[[torch.Tensor], feddyn.Problem]) -> Callable[[], None]:
-    """The same device with feddyn's solver."""
-    model = feddyn.FlatModel(nn.Linear(FEATURES, CLASSES))
-    solver = feddyn.SGD(LR, epochs=EPOCHS, batch_size=BATCH, weight_decay=WEIGHT_DECAY)
-    to_solve = problem(torch.zeros(model.size))
-
-    def train() -> None:
-        solver(to_solve, feddyn.Work(model, x, y, 0, 0))
-
-    return train
-
-
-def fedavg(theta: torch.Tensor) -> feddyn.Problem:
-    return feddyn.Problem(theta)
-
-
-def penalised(theta: torch.Tensor) -> feddyn.Problem:
-    return feddyn.Problem(theta, tilt=torch.full_like(theta, 0.01), prox=0.1, center=theta)
+ROUNDS = {"mlp": 12, "cnn": 6, "massive": 100, "lstm": 6}
+WARM_UP = 2
+PEERS = {"Flower": ("flwr", "benchmarks.flower"), "pfl": ("pfl", "benchmarks.pfl_research")}
+PEER_JOBS = ("mlp", "massive")
+SYNTHETIC = """
+rounds = 1
+participation = 0.1
+[population]
+source = "synthetic"
+kind = "type1"
+[model]
+name = "linear"
+[algorithm]
+name = "feddyn"
+alpha = 0.1
+[solver]
+lr = 0.1
+epochs = 1
+"""
+MNIST = SYNTHETIC.replace('source = "synthetic"\nkind = "type1"', 'source = "mnist"').replace("linear", "mlp")
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    x, y = torch.randn(SAMPLES, FEATURES), torch.randint(0, CLASSES, (SAMPLES,))
-    loops = {
-        "bare loop, FedAvg": bare(x, y),
-        "feddyn, FedAvg": ours(x, y, fedavg),
-        "feddyn, FedDyn": ours(x, y, penalised),
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("jobs", nargs="*", default=[*JOBS, "scale", "start-up"], help="only these")
+    wanted = parser.parse_args().jobs
+    cores = len(os.sched_getaffinity(0))
+    print(f"{platform.processor() or platform.machine()}, {cores} cores, torch {torch.__version__}\n")
+    print("| job | against | theirs | feddyn | ratio |")
+    print("| --- | --- | --- | --- | --- |")
+    for name in [name for name in wanted if name in JOBS]:
+        seconds = compare(name, cores)
+        if name in PEER_JOBS:
+            compare_with_peers(name, cores, seconds)
+    if "scale" in wanted:
+        scale()
+    if "start-up" in wanted:
+        start_up()
+
+
+def row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def compare(name: str, cores: int) -> float:
+    """A job in feddyn, in the bare loop with one process and with one a core; feddyn's median seconds a round."""
+    contenders: dict[str, Any] = {
+        "feddyn": Ours(name, cores),
+        "bare loop, 1 process": Bare(name, 1),
+        f"bare loop, {cores} processes": Bare(name, cores),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in loops}
-    for turn in range(TURNS + 2):
-        for name, train in loops.items():
+    peak, rates = Peak(cores) if name == "cnn" else None, list[float]()
+    training = list[float]()
+    step = contenders["feddyn"].simulation.federation.step
+    contenders["feddyn"].simulation.federation.step = _timed(step, training)
+    seconds: dict[str, list[float]] = {who: [] for who in contenders}
+    for turn in range(ROUNDS[name] + WARM_UP):
+        for who, contender in contenders.items():
             start = time.perf_counter()
-            train()
-            if turn >= 2:  # the first two turns warm up
-                seconds[name].append((time.perf_counter() - start) / STEPS)
-    reference = seconds["bare loop, FedAvg"]
-    print(f"one SGD step of the logistic model ({FEATURES} features, {CLASSES} classes, batch {BATCH}), one thread")
-    print("| loop | microseconds a step | ratio to the bare loop |")
-    print("| --- | --- | --- |")
-    for name, times in seconds.items():
-        ratio = statistics.median(t / r for t, r in zip(times, reference, strict=True))
-        print(f"| {name} | {statistics.median(times) * 1e6:.1f} | {ratio:.2f} |")
+            contender.round()
+            if turn >= WARM_UP:
+                seconds[who].append(time.perf_counter() - start)
+        if peak:
+            rates.append(peak.rate())
+    memory = resident()
+    for contender in [*contenders.values(), *([peak] if peak else [])]:
+        contender.close()
+    ours = statistics.median(seconds["feddyn"])
+    for who, times in seconds.items():
+        if who != "feddyn":
+            theirs = statistics.median(times)
+            ratio = statistics.median(a / b for a, b in zip(seconds["feddyn"], times, strict=True))
+            row(name, who, _time(theirs), _time(ours), f"{ratio:.2f}" if ratio > 0.2 else f"1 / {1 / ratio:.1f}")
+    if peak:
+        used, possible = operations(name) / statistics.median(training[WARM_UP:]), statistics.median(rates)
+        figures = [f"{rate / 1e9:.0f} GFLOP/s" for rate in (possible, used)]
+        row(name, f"matrix products in {cores} processes", *figures, f"{used / possible:.0%}")
+    if memory:
+        row(name, "memory of all contenders together", "", f"{memory / 1e9:.2f} GB", "")
+    return ours
+
+
+def _timed(step: Any, into: list[float]) -> Any:
+    def timed(*arguments: Any) -> Any:
+        start = time.perf_counter()
+        result = step(*arguments)
+        into.append(time.perf_counter() - start)
+        return result
+
+    return timed
+
+
+def compare_with_peers(name: str, cores: int, ours: float) -> None:
+    """Flower and pfl in processes of their own, each as its guide advises."""
+    rounds = 10 if name == "mlp" else 20
+    for who, (package, module) in PEERS.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"{who} is not installed: pip install -c constraints.txt '.[bench]'")
+            continue
+        command = [sys.executable]
+        if who == "pfl":
+            command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={cores}"]
+        found = _last_line([*command, "-m", module, name, str(rounds)])
+        theirs = statistics.median(found["seconds"])
+        row(name, f"{who}, FedAvg", _time(theirs), _time(ours), f"1 / {theirs / ours:.1f}")
+
+
+def scale() -> None:
+    million = _last_line([sys.executable, "-m", "benchmarks.scale", "devices"])
+    row(
+        "massive, data on demand",
+        "1,000 devices : 1,000,000 devices",
+        _time(million["small"]),
+        _time(million["large"]),
+        f"{million['large'] / million['small']:.2f}",
+    )
+    row("massive, data on demand", "peak memory", "", f"{million['peak_bytes'] / 1e9:.2f} GB", "")
+    states = _last_line([sys.executable, "-m", "benchmarks.scale", "states"])
+    kept, peak = states["kept_bytes"] / 1e9, states["peak_bytes"] / 1e9
+    row("CNN states of 1,000 devices", f"{kept:.1f} GB kept, budget 1 GB; peak memory", "", f"{peak:.2f} GB", "")
+
+
+def start_up() -> None:
+    runs: dict[str, Sequence[float]] = {
+        "feddyn --help": [help_seconds() for _ in range(7)],
+        "feddyn run to its first round, synthetic": [first_round_seconds(SYNTHETIC) for _ in range(5)],
+    }
+    if "FEDDYN_DATA" in os.environ:
+        runs["feddyn run to its first round, MNIST"] = [first_round_seconds(MNIST) for _ in range(6)][1:]
+    for what, times in runs.items():
+        row("start-up", what, "", _time(statistics.median(times)), "")
+
+
+def _last_line(command: Sequence[str]) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +22,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.jobs import JOBS, inputs, network
+from benchmarks.memory import resident
 
 # Flower and Ray would otherwise report their use over the network; they read this when imported.
 os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -62,20 +61,6 @@ def train(message: Any, context: Any) -> Any:
             optimizer.step()
     metrics = MetricRecord({"num-examples": job.samples})
     return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=message)
-
-
-def resident() -> int | None:
-    """The resident memory of this process and of all below it, shared pages counted once; nothing without a /proc."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # a process may end while we look
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    tree, kilobytes = [os.getpid()], 0
-    for process in tree:
-        tree.extend(child for child, parent in parents.items() if parent == process)
-        with suppress(OSError):
-            kilobytes += int(Path(f"/proc/{process}/smaps_rollup").read_text().partition("Pss:")[2].split()[0])
-    return kilobytes * 1024 or None
 
 
 def main(name: str, rounds: int) -> None:
