@@ -15,12 +15,17 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/installed
+bench: .venv/peers
 	$(BIN)/python -m benchmarks
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+# Flower and pfl, to be compared with; what cannot be installed is left out of the comparison.
+.venv/peers: .venv/installed
+	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
 
 clean:

@@ -102,7 +102,7 @@ def test_closed_form_equals_autograd(hidden: tuple[int, ...], bias: bool, stack:
     results = []
     for way in (Perceptron(layers, theta.clone()), Vmapped(model, theta.clone())):
         (batch,) = way.prepare(x, y, weight)
-        gradient = way.gradient(batch)
+        gradient = way.gradient(batch).clone()
         way.descent(batch)(0.5)
         assert torch.allclose(way.theta, theta - 0.5 * gradient, rtol=0, atol=1e-14)
         results.append(gradient)

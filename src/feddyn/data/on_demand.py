@@ -61,8 +61,8 @@ class OnDemand(Population):
     def name(self, device: int) -> str:
         return str(device)
 
-    def size(self, device: int) -> int:
-        return int(self.counts[device])
+    def sizes_of(self, devices: Sequence[int]) -> npt.NDArray[np.int64]:
+        return self.counts[devices]
 
     def samples(self, device: int) -> Samples:
         x, y = as_samples(*self.make(device), f"device {device}", like=self.test[0])
@@ -74,7 +74,7 @@ class OnDemand(Population):
     def rows(self, devices: Sequence[int]) -> Rows:
         parts = [self.samples(k) for k in devices]
         x, y = (torch.cat(column) for column in zip(*parts, strict=True))
-        sizes = self.counts[devices]
+        sizes = self.sizes_of(devices)
         return Rows(x, y, np.cumsum(sizes) - sizes, sizes)
 
     def excerpt(self) -> Samples:

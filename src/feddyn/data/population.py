@@ -61,8 +61,8 @@ class Population(ABC):
         """What a device is called."""
 
     @abstractmethod
-    def size(self, device: int) -> int:
-        """n_k of one device."""
+    def sizes_of(self, devices: Sequence[int]) -> npt.NDArray[np.int64]:
+        """n_k of some devices."""
 
     @abstractmethod
     def samples(self, device: int) -> Samples:
@@ -84,9 +84,17 @@ class Population(ABC):
     def identity(self) -> dict[str, Any]:
         """What stands in a setting for a population that has no origin."""
 
+    def size(self, device: int) -> int:
+        """n_k of one device."""
+        return int(self.sizes_of([device])[0])
+
+    def shares_of(self, devices: Sequence[int]) -> npt.NDArray[np.float64]:
+        """share_k = n_k / mean(n) of some devices."""
+        return np.multiply(self.sizes_of(devices), self.devices / self.total, dtype=np.float64)
+
     def share(self, device: int) -> float:
-        """share_k = n_k / mean(n)."""
-        return self.size(device) * self.devices / self.total
+        """share_k of one device."""
+        return float(self.shares_of([device])[0])
 
     @staticmethod
     def from_arrays(

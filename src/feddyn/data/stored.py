@@ -51,8 +51,10 @@ class Stored(Population):
     def name(self, device: int) -> str:
         return self.names[device]
 
-    def size(self, device: int) -> int:
-        return int(self.offsets[device + 1] - self.offsets[device])
+    def sizes_of(self, devices: Sequence[int]) -> npt.NDArray[np.int64]:
+        rows = np.asarray(devices)
+        sizes: npt.NDArray[np.int64] = self.offsets[rows + 1] - self.offsets[rows]
+        return sizes
 
     def samples(self, device: int) -> Samples:
         """The samples of one device, as views."""
@@ -61,8 +63,7 @@ class Stored(Population):
 
     def rows(self, devices: Sequence[int]) -> Rows:
         """The samples of several devices, where they are."""
-        starts = self.offsets[devices]
-        return Rows(self.x, self.y, starts, self.offsets[np.asarray(devices) + 1] - starts)
+        return Rows(self.x, self.y, self.offsets[devices], self.sizes_of(devices))
 
     def excerpt(self) -> Samples:
         return self.x, self.y

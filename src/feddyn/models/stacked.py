@@ -27,7 +27,7 @@ class Stacked(ABC):
 
     @abstractmethod
     def gradient(self, batch: Any) -> Vector:
-        """The gradients of the weighted losses, in the shape of theta."""
+        """The gradients of the weighted losses, in the shape of theta. Valid until the next call."""
 
     @abstractmethod
     def descent(self, batch: Any) -> Descent:
@@ -85,6 +85,8 @@ class Perceptron(Stacked):
         self.theta, self.classes = theta, layers[-1].out_features
         self._layers = [(layer.weight.shape, layer.bias is not None) for layer in layers]
         self._parameters = self._views(theta.flatten(0, 1))
+        self._grad = torch.empty_like(theta)
+        self._slopes = self._views(self._grad.flatten(0, 1))
 
     def prepare(self, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
         settings = len(self.theta)
@@ -94,13 +96,11 @@ class Perceptron(Stacked):
         return list(zip(*(part.unbind() for part in stacked), strict=True))
 
     def gradient(self, batch: Any) -> Vector:
-        grad = torch.empty_like(self.theta)
-        views = self._views(grad.flatten(0, 1))
-        for (weight, bias), (delta, h) in zip(views, self._factors(batch), strict=True):
+        for (weight, bias), (delta, h) in zip(self._slopes, self._factors(batch), strict=True):
             weight.copy_(torch.bmm(delta, h))
             if bias is not None:
                 torch.sum(delta, 2, out=bias)
-        return grad
+        return self._grad
 
     def descent(self, batch: Any) -> Descent:
         if self.theta.shape[:2].numel() > 1:

@@ -132,7 +132,7 @@ class Federation:
 
     def _train(self, round: int, active: Sequence[int], down: State) -> tuple[torch.Tensor, int]:
         """The sum of what the active devices report, after which their new states are theirs."""
-        store, sizes = self.trainer.store, [self.population.size(k) for k in active]
+        store, sizes = self.trainer.store, self.population.sizes_of(active).tolist()
         size = dict(zip(active, sizes, strict=True))
         groups = cohorts(active, sizes, self._cohort)
         owners, arrived = [0] * len(groups), dict[int, int]()

@@ -80,16 +80,15 @@ class Store:
             return self._initial.expand(len(slots), 0)
         if len(slots) == 1 and slots[0] is not None and slots[0] < self._in_memory:
             return self._memory[slots[0], None]  # nobody writes to it while it is a device's own
-        if all(slot is not None and slot < self._in_memory for slot in slots):
-            return self._memory.index_select(0, torch.tensor(slots, dtype=torch.int64))
-        rows = torch.empty(len(slots), self.width, dtype=self.dtype)
-        for row, slot in zip(rows, slots, strict=True):
-            if slot is None:
-                row.copy_(self._initial)
-            elif slot < self._in_memory:
-                row.copy_(self._memory[slot])
-            else:
-                self._read_file(slot, row)
+        rows = self._initial.repeat(len(slots), 1)
+        known = [(row, slot) for row, slot in enumerate(slots) if slot is not None]
+        quick = [(row, slot) for row, slot in known if slot < self._in_memory]
+        if quick:
+            places, sources = torch.tensor(quick).unbind(1)
+            rows[places] = self._memory[sources]
+        for row, slot in known:
+            if slot >= self._in_memory:
+                self._read_file(slot, rows[row])
         return rows
 
     def write(self, slots: Sequence[int], vectors: Mapping[str, Vector]) -> None:

@@ -75,8 +75,8 @@ class Trainer:
     def train(self, task: Task, down: State, total: torch.Tensor) -> int:
         """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
-        shares = [self.population.share(k) for k in task.devices]
-        share: Scalar = shares[0] if len(shares) == 1 else self.initial.new_tensor(shares)[:, None]
+        shares = self.population.shares_of(task.devices)
+        share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
         if self.way is None:
             kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
