@@ -20,7 +20,6 @@ import torch
 from benchmarks.bare import Bare
 from benchmarks.gemm import Peak, operations
 from benchmarks.jobs import JOBS
-from benchmarks.memory import resident
 from benchmarks.ours import Ours
 from benchmarks.startup import first_round_seconds, help_seconds
 
@@ -92,7 +91,6 @@ def compare(name: str, cores: int) -> float:
                     seconds[who].append(time.perf_counter() - start)
         if peak:
             rates.append(peak.rate())
-    memory = resident()
     for contender in [*contenders.values(), *([peak] if peak else [])]:
         contender.close()
     ours = statistics.median(seconds["feddyn"])
@@ -105,8 +103,9 @@ def compare(name: str, cores: int) -> float:
         used, possible = operations(name) / statistics.median(training[WARM_UP:]), statistics.median(rates)
         figures = [f"{rate / 1e9:.0f} GFLOP/s" for rate in (possible, used)]
         row(name, f"matrix products in {cores} processes", *figures, f"{used / possible:.0%}")
-    if memory:
-        row(name, "memory of all contenders together", "", f"{memory / 1e9:.2f} GB", "")
+    command = [sys.executable, "-m", "benchmarks.footprint"]
+    theirs, mine = (_last_line([*command, who, name, str(cores)])["peak_bytes"] for who in ("bare", "ours"))
+    row(name, f"memory of the bare loop, {cores} processes", _size(theirs), _size(mine), f"{mine / theirs:.2f}")
     return ours
 
 
@@ -132,7 +131,9 @@ def compare_with_peers(name: str, cores: int, ours: float) -> None:
             command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={cores}"]
         found = _last_line([*command, "-m", module, name, str(rounds)])
         theirs = statistics.median(found["seconds"])
-        row(name, f"{who}, FedAvg", _time(theirs), _time(ours), f"1 / {theirs / ours:.1f}")
+        row(
+            name, f"{who}, FedAvg, {_size(found['peak_bytes'])}", _time(theirs), _time(ours), f"1 / {theirs / ours:.1f}"
+        )
 
 
 def scale() -> None:
@@ -144,10 +145,10 @@ def scale() -> None:
         _time(million["large"]),
         f"{million['large'] / million['small']:.2f}",
     )
-    row("massive, data on demand", "peak memory", "", f"{million['peak_bytes'] / 1e9:.2f} GB", "")
+    row("massive, data on demand", "memory", "", _size(million["peak_bytes"]), "")
     states = _last_line([sys.executable, "-m", "benchmarks.scale", "states"])
-    kept, peak = states["kept_bytes"] / 1e9, states["peak_bytes"] / 1e9
-    row("CNN states of 1,000 devices", f"{kept:.1f} GB kept, budget 1 GB; peak memory", "", f"{peak:.2f} GB", "")
+    kept, peak = _size(states["kept_bytes"]), _size(states["peak_bytes"])
+    row("CNN states of 1,000 devices", f"memory; {kept} kept with a budget of 1 GB", "", peak, "")
 
 
 def start_up() -> None:
@@ -167,6 +168,10 @@ def _last_line(command: Sequence[str]) -> dict[str, Any]:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.2f} GB"
 
 
 def _time(seconds: float) -> str:

@@ -102,7 +102,7 @@ def main(name: str, rounds: int) -> None:
     client, server = ClientApp(), ServerApp()
     client.train()(train)
     server.main()(serve)
-    resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
+    resources: Any = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
     run_simulation(server, client, num_supernodes=job.devices, backend_config=resources)
     # The first time is of the evaluation before training, the second ends the round that warms up.
     seconds = [end - start for start, end in pairwise(times[1:])]
