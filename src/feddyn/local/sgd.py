@@ -60,12 +60,17 @@ class SGD:
                 penalty.descend(theta, step)
                 descend(step)
             else:
-                g = work.gradient(batch).add_(penalty.slope(theta))
-                norm = torch.linalg.vector_norm(g, dim=-1, keepdim=True)
-                g.mul_((self.clip / norm).clamp_(max=1)).add_(theta, alpha=self.weight_decay)
-                theta.sub_(g.mul_(step))
+                self._clipped_step(theta, penalty.add_slope(work.gradient(batch), theta), self.clip, step)
             walked = walked + (1.0 if alive is None else alive)
         return Solution(theta, rate * walked)
+
+    def _clipped_step(self, theta: Vector, g: Vector, clip: float, step: Scalar) -> None:
+        """theta <- theta - step ( min(1, clip / ||g||) g + weight_decay * theta )"""
+        scale = (clip / torch.linalg.vector_norm(g, dim=-1, keepdim=True)).clamp_(max=1)
+        if scale.numel() > 1 or isinstance(step, torch.Tensor):
+            theta.sub_(g.mul_(scale).add_(theta, alpha=self.weight_decay).mul_(step))
+        else:
+            theta.sub_(theta, alpha=step * self.weight_decay).sub_(g, alpha=step * float(scale))
 
     def rate(self, round: int) -> Scalar:
         """The step size in a round, counted from 0."""
@@ -87,10 +92,13 @@ class _Penalty:
         if self.constant is not None and not isinstance(self.factor, torch.Tensor) and self.factor > 0:
             self.minimum = self.constant / -self.factor
 
-    def slope(self, theta: Vector) -> Vector:
-        """The slope at theta."""
-        linear = self.factor * theta
-        return linear if self.constant is None else linear.add_(self.constant)
+    def add_slope(self, g: Vector, theta: Vector) -> Vector:
+        """The slope at theta, added to g in place."""
+        if isinstance(self.factor, torch.Tensor):
+            g.addcmul_(theta, self.factor)
+        elif self.factor > 0:
+            g.add_(theta, alpha=self.factor)
+        return g if self.constant is None else g.add_(self.constant)
 
     def descend(self, theta: Vector, step: Scalar) -> None:
         """theta <- theta - step * slope, in one pass where there is one device.
@@ -98,7 +106,7 @@ class _Penalty:
         Never as theta * (1 - step * factor): the rounding of that number is the same at every step and adds up.
         """
         if isinstance(step, torch.Tensor) or isinstance(self.factor, torch.Tensor):
-            theta.sub_(step * self.slope(theta))
+            theta.sub_(self.add_slope(torch.zeros_like(theta), theta).mul_(step))
         elif self.minimum is not None:
             theta.lerp_(self.minimum, step * self.factor)
         elif self.constant is not None:

@@ -38,7 +38,13 @@ class Store:
         self._row_bytes = at * self.dtype.itemsize
         wanted = 2 * devices
         in_memory = min(wanted, budget // self._row_bytes) if at else wanted
-        self._memory = shared((in_memory if at else 0, at), self.dtype)
+        try:
+            self._memory = shared((in_memory if at else 0, at), self.dtype)
+        except OSError as error:
+            raise InputError(
+                f"{in_memory * self._row_bytes / 1e9:.1f} GB of memory for device states cannot be had "
+                f"({error.strerror}): give a smaller state_memory; the rest goes to a file"
+            ) from None
         self._in_memory, self._next, self._free = in_memory, 0, list[int]()
         self._file: IO[bytes] | None = None
         if in_memory < wanted:
