@@ -252,6 +252,20 @@ def test_a_server_that_overflows_is_divergence_even_unevaluated(
         run(unbalanced, algorithm=feddyn.FedAvg(), evaluation=feddyn.Evaluation(every=2))
 
 
+@pytest.mark.parametrize("what", ["keep", "upload"])
+def test_a_method_that_forgets_a_vector_is_told(unbalanced: Stored, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    whole = feddyn.Scaffold.report
+
+    def forgetful(self: feddyn.Scaffold, *arguments: Any) -> Any:
+        state, up = whole(self, *arguments)
+        late = not torch.equal(arguments[0]["theta"], arguments[3].theta)  # not when it is tried out
+        return ({}, up) if late and what == "keep" else (state, {"theta": up["theta"]} if late else up)
+
+    monkeypatch.setattr(feddyn.Scaffold, "report", forgetful)
+    with pytest.raises(feddyn.InputError, match=f"Scaffold: what devices {what} must have the same names"):
+        run(unbalanced, algorithm=feddyn.Scaffold())
+
+
 def test_a_record_of_objects_in_memory_says_so(unbalanced: Stored, tmp_path: Path) -> None:
     result = run(unbalanced, out=tmp_path / "out")
     setting = tomllib.loads((tmp_path / "out" / "setting.toml").read_text())

@@ -23,7 +23,7 @@ CACHE = 1 << 17
 """The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
 LARGEST = 64
 WORTH = 8
-"""Devices from which on an automatically batched model is faster than a loop over them; closed forms always are."""
+"""Devices from which on an automatically batched model is faster than a loop over them; closed forms are from 2 on."""
 
 
 def cohort_size(cohort: int | None, model: FlatModel, population: Population, solver: Solver, expected: float) -> int:
@@ -40,7 +40,7 @@ def cohort_size(cohort: int | None, model: FlatModel, population: Population, so
         return cohort
     size = min(LARGEST, CACHE // model.size)
     worth = WORTH if linear_layers(model) is None else 2
-    return size if min(size, expected) >= worth and not reason else 1
+    return size if size >= WORTH and expected >= worth and not reason else 1
 
 
 def together(cohort: int, model: FlatModel, population: Population, solver: Solver) -> Way | None:

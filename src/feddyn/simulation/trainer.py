@@ -1,5 +1,6 @@
 """One process's part of a round: devices solve their problems, and what they report is stored and added up."""
 
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -81,7 +82,10 @@ class Trainer:
             kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
         found, gradients = self._solve(self.algorithm.problem(down, state, share), task)
+        before = state.keys()
         state, up = self.algorithm.report(down, state, share, found)
+        self._require_same("keep", before, state)
+        self._require_same("upload", self.upload, up)
         weight = self.algorithm.weight(share)
         terms = {f"up.{name}": vector for name, vector in up.items()}
         terms["weight"] = weight * torch.ones_like(found.theta[..., :1])
@@ -94,6 +98,15 @@ class Trainer:
                 raise self._diverged(name, vector, task)
         self.store.write(task.new, {LATEST: found.theta} | {f"state.{name}": vector for name, vector in state.items()})
         return gradients
+
+    def _require_same(self, what: str, before: Iterable[str], now: Iterable[str]) -> None:
+        """A method of somebody's own may forget a vector; sums and states have room for the ones it had at first."""
+        if set(before) != set(now):
+            lists = [", ".join(sorted(names)) or "nothing" for names in (before, now)]
+            name = type(self.algorithm).__name__
+            raise InputError(
+                f"{name}: what devices {what} must have the same names every time, not {' and then '.join(lists)}"
+            )
 
     def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
         seeds = device_seeds(self.seed, "batches", task.round, task.devices)
