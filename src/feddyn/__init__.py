@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from feddyn.simulation.evaluation import Evaluation, Target
     from feddyn.simulation.plan import Plan
     from feddyn.simulation.run import Run, Simulation, simulate
+    from feddyn.simulation.saving import Every
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -36,6 +37,7 @@ _HOMES = {
     "feddyn.simulation.evaluation": ("Evaluation", "Target"),
     "feddyn.simulation.plan": ("Plan",),
     "feddyn.simulation.run": ("Run", "Simulation", "simulate"),
+    "feddyn.simulation.saving": ("Every",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -44,6 +46,7 @@ __all__ = [
     "Algorithm",
     "DivergenceError",
     "Evaluation",
+    "Every",
     "Exact",
     "FedAvg",
     "FedDyn",

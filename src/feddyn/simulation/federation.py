@@ -1,7 +1,7 @@
 """One round: broadcast, every active device solves its problem, the uploads are added up, the server moves."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,12 +16,13 @@ from feddyn.simulation.grouping import cohorts
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import Ranks
 from feddyn.simulation.rehearsal import try_out
+from feddyn.simulation.shield import shielded
 from feddyn.simulation.sums import zeros
 from feddyn.simulation.trainer import LATEST, Task, Trainer
 
 
 class Cost(NamedTuple):
-    """What a round cost: the models a device transmits relative to FedAvg, bytes, and gradients of single samples."""
+    """What rounds cost: the models a device transmits relative to FedAvg, bytes, and gradients of single samples."""
 
     models: int
     bytes_up: int
@@ -29,8 +30,18 @@ class Cost(NamedTuple):
     gradients: int
 
 
+class Shares(NamedTuple):
+    """How a round is shared out: groups of devices and the rank that trains each, slots of states that came from other
+    ranks, and the tasks of this one."""
+
+    groups: list[list[int]]
+    owners: list[int]
+    arrived: list[int]
+    tasks: list[Task]
+
+
 class Federation:
-    """The server and its devices between rounds.
+    """The server and its devices between rounds; `rounds` were completed and cost `totals`.
 
     Of the devices that were ever active, the store has the states and, where the mean of all devices is asked for,
     the latest models; all others have the initial ones.
@@ -58,6 +69,7 @@ class Federation:
         weight_decay = getattr(plan.solver, "weight_decay", 0.0)
         self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
+        self.rounds, self.totals = 0, Cost(0, 0, 0, 0)
         # the sum over all devices, kept up as they change; exact, so that thousands of rounds do not add up errors
         self._all_total = zeros(self.model.size, self.initial.device)
         self.trainer.sums.add(self._all_total, self.initial)
@@ -102,36 +114,67 @@ class Federation:
         """A device's latest model."""
         return self.trainer.store.state(device)[LATEST]
 
+    def vectors(self) -> dict[str, Vector]:
+        """All that the next round depends on, besides the devices' states."""
+        server = {f"server.{name}": vector for name, vector in self.server.items()}
+        return {**server, "active": self.active_mean, "all": self._all_total}
+
+    def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
+        """Go back to where `vectors` were taken."""
+        where = self.initial.device
+        self.rounds, self.totals = rounds, Cost(*totals)
+        self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
+        self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
+        self.__dict__.pop("models", None)
+
     @property
     def ever_active(self) -> list[int]:
         """The devices that the store has."""
         return sorted(self.trainer.store.slots)
 
-    def step(self, round: int, active: Sequence[int]) -> Cost:
-        """Run one round, counted from 0; where a device diverges, nothing of the round is kept."""
+    def step(self, round: int, active: Sequence[int]) -> None:
+        """Run one round, counted from 0; where a device diverges or the run is interrupted, nothing of it is kept."""
         down = self.algorithm.broadcast(self.server)
-        total, gradients = self._train(round, active, down)
+        work = self._share_out(round, active)
+        try:
+            total, gradients = self._sum(work.tasks, down)
+            layout, model_sum = self.trainer.layout, self.trainer.model_sum
 
-        def summed(name: str) -> Vector:
-            return self.trainer.sums.value(total[:, self.trainer.layout[name]]).to(self.initial.dtype)
+            def summed(name: str) -> Vector:
+                return self.trainer.sums.value(total[:, layout[name]]).to(self.initial.dtype)
 
-        uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
-        self.server = self.algorithm.aggregate(self.server, uploads, len(active), self.population.devices)
-        self.active_mean = summed(self.trainer.model_sum) / summed("weight")
-        if self.trainer.track_all:
-            self._all_total += total[:, self.trainer.layout[self.trainer.model_sum]]
-            self._all_total -= total[:, self.trainer.layout["before"]]
-        self.__dict__.pop("models", None)  # they are other ones now
+            uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
+            server = self.algorithm.aggregate(self.server, uploads, len(active), self.population.devices)
+            active_mean = summed(model_sum) / summed("weight")
+            all_total = self._all_total
+            if self.trainer.track_all:
+                all_total = all_total + total[:, layout[model_sum]] - total[:, layout["before"]]
+        except BaseException:
+            self.trainer.store.release(slot for task in work.tasks for slot in task.new)
+            raise
+        finally:
+            self.trainer.store.release(work.arrived)
+        spent = self._cost(len(active), down, gradients)
+        with shielded():
+            self.rounds, self.totals = round + 1, Cost(*(a + b for a, b in zip(self.totals, spent, strict=True)))
+            self.server, self.active_mean, self._all_total = server, active_mean, all_total
+            self.__dict__.pop("models", None)  # they are other ones now
+            for task in work.tasks:
+                self.trainer.store.commit(task.devices, task.new)
+            if self.ranks:
+                self.ranks.settle(self.trainer.store, work.groups, work.owners)
+
+    def _cost(self, active: int, down: State, gradients: int) -> Cost:
         up = self.trainer.upload.values()
         return Cost(
             models=sum(v.numel() for v in up) // self.initial.numel(),
-            bytes_up=len(active) * sum(v.nbytes for v in up),
-            bytes_down=len(active) * sum(v.nbytes for v in down.values()),
+            bytes_up=active * sum(v.nbytes for v in up),
+            bytes_down=active * sum(v.nbytes for v in down.values()),
             gradients=gradients,
         )
 
-    def _train(self, round: int, active: Sequence[int], down: State) -> tuple[torch.Tensor, int]:
-        """The sum of what the active devices report, after which their new states are theirs."""
+    def _share_out(self, round: int, active: Sequence[int]) -> Shares:
+        """Who trains whom: this process's tasks, and under ranks also whose devices the others are."""
         store, sizes = self.trainer.store, self.population.sizes_of(active).tolist()
         size = dict(zip(active, sizes, strict=True))
         groups = cohorts(active, sizes, self._cohort)
@@ -145,18 +188,7 @@ class Federation:
             for group, owner in zip(groups, owners, strict=True)
             if owner == here
         ]
-        try:
-            total, gradients = self._sum(tasks, down)
-        except BaseException:
-            store.release(slot for task in tasks for slot in task.new)
-            raise
-        finally:
-            store.release(arrived.values())
-        for task in tasks:
-            store.commit(task.devices, task.new)
-        if self.ranks:
-            self.ranks.settle(store, groups, owners)
-        return total, gradients
+        return Shares(groups, owners, list(arrived.values()), tasks)
 
     def _sum(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
         if self.ranks is None:

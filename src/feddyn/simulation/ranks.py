@@ -9,13 +9,15 @@ import atexit
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from feddyn.errors import FeddynError, InputError
 from feddyn.simulation.store import Store
+
+T = TypeVar("T")
 
 
 class Ranks:
@@ -85,6 +87,23 @@ class Ranks:
                 if owner != self.rank and k in store:
                     store.forget(k)
                 self._home[k] = owner
+
+    def from_first(self, what: T) -> T:
+        """What the first rank has."""
+        box = [what]
+        dist.broadcast_object_list(box)
+        return box[0]
+
+    def adopt(self, devices: Sequence[int]) -> None:
+        """Note that the first rank has the states of these devices."""
+        self._home = dict.fromkeys(devices, 0)
+
+    def bring_home(self, store: Store) -> None:
+        """Move all states to the first rank."""
+        away = [[k] for k, home in sorted(self._home.items()) if home != 0]
+        for k, slot in self.fetch(store, away, [0] * len(away)).items():
+            store.commit([k], [slot])
+        self.settle(store, away, [0] * len(away))
 
     def total(self, numbers: torch.Tensor) -> torch.Tensor:
         """The sum over the ranks, in place."""

@@ -1,7 +1,7 @@
 """A whole run: rounds, evaluation, the target, the record."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,8 @@ from feddyn.simulation.federation import Federation
 from feddyn.simulation.participation import Participation
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import ranks
-from feddyn.simulation.record import Line, Record, Setting, key
+from feddyn.simulation.record import Line, Setting, key
+from feddyn.simulation.saving import Every, Saver
 from feddyn.simulation.trainer import HELP
 
 EXPLODED = 1e6
@@ -65,7 +66,8 @@ class Simulation:
     """A run that can be watched: iterate over it for a line a round; `run` fills up meanwhile.
 
     workers: processes that train devices (None: as many as there are cores); state_memory: bytes of memory for device
-    states, beyond which they go to a file (None: a quarter of the machine's). Neither changes a bit of the result.
+    states, beyond which they go to a file (None: a quarter of the machine's). Neither changes a bit of the result, nor
+    does it matter whether a run was interrupted: with `resume` it goes on where its record in `out` ends.
     Under torchrun all ranks run the simulation together, and the first one keeps the record.
     """
 
@@ -76,15 +78,17 @@ class Simulation:
         *,
         workers: int | None = None,
         state_memory: int | None = None,
+        resume: bool = False,
+        checkpoint: Every | None = None,
     ):
         for name, value, least in (("workers", workers, 1), ("state_memory", state_memory, 0)):
             if value is not None:
                 require_whole("", name, value, least)
-        self.plan, self.workers, group = plan, workers, ranks()
+        self.plan, self.workers, self._group = plan, workers, ranks()
         setting = plan.setting()
-        if group:
-            group.require_same("simulation", key(setting))
-        self.federation = Federation(plan, state_memory=state_memory, ranks=group)
+        if self._group:
+            self._group.require_same("simulation", key(setting))
+        self.federation = Federation(plan, state_memory=state_memory, ranks=self._group)
         initial = self.federation.evaluate()
         if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
             raise InputError(
@@ -94,26 +98,30 @@ class Simulation:
             known = ", ".join(initial[plan.target.model])
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
         self.run = Run(setting, plan.model, self.federation.models, initial)
-        self._out = None if out is None or (group and group.rank > 0) else Path(out)
+        self._saver = Saver(Path(out), setting, checkpoint or Every(), self._group) if out is not None else None
+        self._resume = resume
+        if self._saver and resume and (found := self._saver.ended()):
+            self.run.history, self.run.models, self.run.status, self.run.message = found
+            self._find_target()
 
     def __iter__(self) -> Iterator[Line]:
         """The run, round by round; it can be run once."""
-        run, target = self.run, self.plan.target
+        run, target, saver = self.run, self.plan.target, self._saver
         if run.status != "running" or run.history:
             raise FeddynError("this simulation has been run: make a new one")
-        record = None if self._out is None else Record(self._out, run.setting)
+        if saver:
+            run.history, run.models = saver.open(self.federation, self._resume), self.federation.models
+            self._find_target()
         try:
             self.federation.start(self.workers)
             for line in self._lines():
                 run.models = self.federation.models
                 run.history.append(line)
-                if record:
-                    record.line(line)
                 if target and run.reached is None and "models" in line and target.reached(line["models"]):
                     run.reached = line
+                if saver:
+                    saver.line(line, self.federation)
                 yield line
-                if run.reached and target and target.stop:
-                    break
             run.status = "target reached" if run.reached else "finished"
         except DivergenceError as error:
             run.status, run.message, error.run = "diverged", str(error), run
@@ -123,24 +131,36 @@ class Simulation:
             raise
         finally:
             self.federation.close()
-            if record:
-                record.close(run.summary, run.models)
+            if saver:
+                # a server that has exploded is not worth keeping; the checkpoint before it is
+                sound = run.status == "interrupted" or self.federation.rounds == len(run.history)
+                saver.close(self.federation if sound else None, run.summary, run.models)
 
     def _lines(self) -> Iterator[Line]:
-        sampler, totals = self.plan.sampler(), [0, 0, 0, 0]
-        for t in range(self.plan.rounds):
-            active = sampler.active(t)
-            totals = [total + spent for total, spent in zip(totals, self.federation.step(t, active), strict=True)]
-            yield self._line(t, active, totals)
+        sampler, stop = self.plan.sampler(), self.plan.target is not None and self.plan.target.stop
+        if self.federation.rounds > len(self.run.history):  # interrupted between a round and its line
+            yield self._line(sampler.active(self.federation.rounds - 1))
+        while self.federation.rounds < self.plan.rounds and not (stop and self.run.reached):
+            active = sampler.active(self.federation.rounds)
+            self.federation.step(self.federation.rounds, active)
+            yield self._line(active)
 
-    def _line(self, t: int, active: list[int], totals: Sequence[int]) -> Line:
-        line: Line = dict(zip(COUNTS, (t + 1, *totals), strict=True))
+    def _line(self, active: list[int]) -> Line:
+        """The round that was just completed."""
+        number = self.federation.rounds
+        line: Line = dict(zip(COUNTS, (number, *self.federation.totals), strict=True))
         line["active"] = active
         line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
-        if (t + 1) % self.plan.evaluation.every == 0 or t + 1 == self.plan.rounds:
+        if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
         self._refuse_explosion(line)
         return line
+
+    def _find_target(self) -> None:
+        """The first line of a record that reached the target."""
+        if target := self.plan.target:
+            lines = (line for line in self.run.history if "models" in line and target.reached(line["models"]))
+            self.run.reached = next(lines, None)
 
     def _refuse_explosion(self, line: Line) -> None:
         where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
@@ -168,6 +188,8 @@ def simulate(
     cohort: int | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
+    resume: bool = False,
+    checkpoint: Every | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
@@ -176,13 +198,16 @@ def simulate(
     cohort: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
+    resume: go on with the run whose record is in `out`, if there is one; checkpoint: how often a run with a record is
+    saved for that (default: every five minutes, and when it is interrupted).
     Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
     plan = Plan(
         model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target, cohort=cohort
     )
-    simulation = Simulation(plan, out, workers=workers, state_memory=state_memory)
-    for _ in simulation:
-        pass
+    simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
+    if simulation.run.status == "running":
+        for _ in simulation:
+            pass
     return simulation.run

@@ -22,7 +22,8 @@ from feddyn.simulation.memory import shared
 class Store:
     """Slots for `devices` devices and a round of all of them; `initial` is what a device starts with.
 
-    Processes forked from this one read and write slots; only the first one gives them out.
+    Processes forked from this one read and write slots; only the first one gives them out. `changed` are the devices
+    that got another slot since it was last emptied.
     """
 
     def __init__(self, initial: State, devices: int, budget: int):
@@ -34,6 +35,7 @@ class Store:
         like = next(iter(initial.values()), torch.zeros(0))
         self.width, self.dtype = at, like.dtype
         self.slots: dict[int, int] = {}
+        self.changed: set[int] = set()
         self._initial = torch.cat([vector.cpu() for vector in initial.values()]) if initial else torch.zeros(0)
         self._row_bytes = at * self.dtype.itemsize
         wanted = 2 * devices
@@ -71,6 +73,7 @@ class Store:
             if device in self.slots:
                 self._free.append(self.slots[device])
             self.slots[device] = slot
+            self.changed.add(device)
 
     def release(self, slots: Iterable[int]) -> None:
         """Give slots back."""
@@ -79,6 +82,7 @@ class Store:
     def forget(self, device: int) -> None:
         """Drop what is kept for a device."""
         self._free.append(self.slots.pop(device))
+        self.changed.discard(device)
 
     def read(self, slots: Sequence[int | None]) -> torch.Tensor:
         """The rows of some slots, (slots, width); None has what a device starts with."""

@@ -1,0 +1,26 @@
+"""A moment in which Ctrl-C has to wait."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Put off Ctrl-C and SIGTERM until what is inside is done, so that it is done whole or not at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled by the main thread
+        return
+    seen: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for late in seen:
+            signal.raise_signal(late)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)

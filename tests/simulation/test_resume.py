@@ -1,0 +1,267 @@
+"""Runs that are interrupted, crash or lose files go on to the same bits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import feddyn
+from feddyn.simulation import files
+
+from .engine_cases import cases
+
+ROUNDS = 8
+RECORD = ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json")
+
+
+def arguments(name: str = "feddyn one by one") -> dict[str, Any]:
+    return {**cases()[name], "rounds": ROUNDS}
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in RECORD}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    feddyn.simulate(**arguments(), out=out, workers=1)
+    assert not (out / "checkpoint").exists()
+    return contents(out)
+
+
+class Crash(BaseException):
+    """The process is gone: nothing that follows is done."""
+
+
+class Faults:
+    """Every call that changes a file counts; the one with this number, and all after it, fail."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, at: int | None):
+        self.calls, self.at = 0, at
+        for owner, name in ((os, "fsync"), (os, "truncate"), (os, "open"), (Path, "replace"), (Path, "unlink")):
+            patch.setattr(owner, name, self._counted(getattr(owner, name)))
+        patch.setattr(Path, "open", self._opened(Path.open))
+        patch.setattr(Path, "mkdir", self._counted(Path.mkdir))
+
+    def _count(self) -> None:
+        self.calls += 1
+        if self.at is not None and self.calls >= self.at:
+            raise Crash
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*words: Any, **more: Any) -> Any:
+            self._count()
+            return function(*words, **more)
+
+        return counted
+
+    def _opened(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Files that are opened to be written to, whose every write counts, and writes half of it when it crashes."""
+
+        def opened(path: Path, mode: str = "r", *words: Any, **more: Any) -> Any:
+            if mode not in ("wb", "ab", "a", "x"):
+                return function(path, mode, *words, **more)
+            self._count()
+            file = function(path, mode, *words, **more)
+            write = file.write
+
+            def half(data: Any) -> Any:
+                self.calls += 1
+                if self.at is not None and self.calls >= self.at:
+                    write(data[: len(data) // 2])
+                    file.flush()
+                    raise Crash
+                return write(data)
+
+            wrapper = _Wrapped(file)
+            wrapper.write = half
+            return wrapper
+
+        return opened
+
+
+class _Wrapped:
+    """A file with a write of its own."""
+
+    write: Any
+
+    def __init__(self, file: Any):
+        self.file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def __enter__(self) -> "_Wrapped":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # who crashes closes no files
+def test_a_crash_at_every_call_that_changes_a_file(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is saved every two rounds crashes at its first such call, then at its second, ..., and is resumed."""
+    every = feddyn.Every(rounds=2)
+    with monkeypatch.context() as patch:
+        faults = Faults(patch, None)
+        feddyn.simulate(**arguments(), out=tmp_path / "counted", workers=1, checkpoint=every)
+    assert contents(tmp_path / "counted") == undisturbed
+    assert faults.calls > 60
+    for at in range(1, faults.calls + 1):
+        out = tmp_path / str(at)
+        with monkeypatch.context() as patch:
+            Faults(patch, at)
+            with suppress(Crash):
+                feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=every)
+        feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=every, resume=True)
+        assert contents(out) == undisturbed, f"call {at} of {faults.calls}"
+
+
+@pytest.mark.parametrize("name", list(cases()))
+def test_every_kind_of_run_resumes_to_the_same_bits_with_other_workers(name: str, tmp_path: Path) -> None:
+    whole = feddyn.simulate(**arguments(name), out=tmp_path / "whole", workers=1)
+    plan_arguments = arguments(name)
+    memory = plan_arguments.pop("state_memory", None)
+    plan = feddyn.Plan(**plan_arguments)
+    for stop, workers in ((1, 2), (4, 1), (6, 3)):
+        simulation = feddyn.Simulation(
+            plan,
+            tmp_path / "parts",
+            workers=workers,
+            state_memory=memory,
+            resume=True,
+            checkpoint=feddyn.Every(rounds=3),
+        )
+        for line in simulation:
+            if line["round"] == stop:
+                break
+        del simulation, line
+    rest = feddyn.simulate(**arguments(name), out=tmp_path / "parts", resume=True, workers=2)
+    assert rest.history == whole.history
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    again = feddyn.simulate(**arguments(name), out=tmp_path / "parts", resume=True)
+    assert again.history == whole.history
+    assert all(torch.equal(again.models[k], whole.models[k]) for k in whole.models)
+
+
+def _interrupted(out: Path, rounds: int = 5) -> None:
+    plan = feddyn.Plan(**arguments())
+    for line in feddyn.Simulation(plan, out, workers=1, checkpoint=feddyn.Every(rounds=2)):
+        if line["round"] == rounds:
+            break
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "delete"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    undisturbed: dict[str, bytes], tmp_path: Path, damage: str
+) -> None:
+    """Each file of the newest checkpoint in turn, and at last both checkpoints."""
+    _interrupted(tmp_path / "first")
+    newest = sorted(file.name for file in (tmp_path / "first" / "checkpoint").glob("000005.*"))
+    assert len(newest) == 3
+    for names in ([newest[0]], [newest[1]], [newest[2]], [newest[0], "000004.json"]):
+        out = tmp_path / "-".join(names)
+        subprocess.run(["cp", "-r", tmp_path / "first", out], check=True)
+        for name in names:
+            file = out / "checkpoint" / name
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 1
+            if damage == "delete":
+                file.unlink()
+            else:
+                file.write_bytes(data if damage == "flip" else data[: len(data) // 2])
+        feddyn.simulate(**arguments(), out=out, resume=True)
+        assert contents(out) == undisturbed
+
+
+def test_what_cannot_be_resumed_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    _interrupted(out)
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file() and file.name != "timings.jsonl"}
+    with pytest.raises(feddyn.InputError, match="has another setting"):
+        feddyn.simulate(**{**arguments(), "seed": 2}, out=out, resume=True)
+    with pytest.raises(feddyn.InputError, match="is in use: choose another"):
+        feddyn.simulate(**arguments(), out=out)
+    for file in (out / "checkpoint").glob("*.json"):
+        body = json.loads(file.read_text())
+        body["checkpoint"]["key"] = "0" * 16
+        from feddyn.simulation.checkpoint import _digest
+
+        body["sha256"] = _digest(body["checkpoint"])
+        file.write_text(json.dumps(body))
+    with pytest.raises(feddyn.InputError, match="belongs to another setting"):
+        feddyn.simulate(**arguments(), out=out, resume=True)
+    for file, data in before.items():
+        assert file.suffix == ".json" or file.read_bytes() == data
+
+
+def test_a_record_in_use_is_refused(tmp_path: Path) -> None:
+    plan = feddyn.Plan(**arguments())
+    rounds = iter(feddyn.Simulation(plan, tmp_path / "out", workers=1))
+    next(rounds)
+    with pytest.raises(feddyn.InputError, match="in use by a living process"):
+        feddyn.simulate(**arguments(), out=tmp_path / "out", resume=True)
+    rounds.close()  # type: ignore[attr-defined]
+    assert feddyn.simulate(**arguments(), out=tmp_path / "out", resume=True).status == "finished"
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, written = tmp_path / "out", 0
+    write = files.write_whole
+
+    def full(path: Path, chunks: Iterator[bytes]) -> str:
+        nonlocal written
+        written += 1
+        if written > 5 and path.parent.name == "checkpoint":
+            raise OSError(28, "No space left on device")
+        return write(path, chunks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("feddyn.simulation.checkpoint.write_whole", full)
+        with pytest.raises(feddyn.FeddynError, match=r"cannot be written to .*No space left.*before it is kept"):
+            feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=feddyn.Every(rounds=2))
+    feddyn.simulate(**arguments(), out=out, resume=True)
+    assert contents(out) == undisturbed
+
+
+SCRIPT = """
+import sys
+from tests.simulation.test_resume import arguments
+import feddyn
+feddyn.simulate(**arguments(), out=sys.argv[1], resume=True, checkpoint=feddyn.Every(rounds=1), workers=2)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_killed_at_any_time(number: int, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    """Killed again and again, each time a little later, until it is done."""
+    out, root = tmp_path / "out", Path(__file__).parents[2]
+    killed = 0
+    for delay in range(60):
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, out], cwd=root, stderr=subprocess.DEVNULL)
+        lines = (out / "rounds.jsonl").stat().st_size if (out / "rounds.jsonl").exists() else 0
+        try:
+            while process.poll() is None:
+                size = (out / "rounds.jsonl").stat().st_size if (out / "rounds.jsonl").exists() else 0
+                if size > lines:
+                    process.wait(0.003 * (delay % 5))
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            process.wait()
+            killed += 1
+    assert killed >= 3
+    assert contents(out) == undisturbed
