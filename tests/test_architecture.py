@@ -7,14 +7,14 @@ import feddyn
 
 SOURCE = Path(feddyn.__file__).parent
 MAY_IMPORT = {
-    "algorithms": {"checks", "errors"},
-    "models": {"algorithms", "checks", "errors"},
-    "data": {"checks", "errors"},
-    "local": {"algorithms", "models", "data", "checks", "errors"},
-    "simulation": {"algorithms", "models", "data", "local", "checks", "errors"},
-    "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors"},
-    "reports": {"data", "experiments", "checks", "errors"},
-    "cli": {"data", "experiments", "reports", "simulation", "checks", "errors"},
+    "algorithms": {"checks", "errors", "identity"},
+    "models": {"algorithms", "checks", "errors", "identity"},
+    "data": {"checks", "errors", "identity"},
+    "local": {"algorithms", "models", "data", "checks", "errors", "identity"},
+    "simulation": {"algorithms", "models", "data", "local", "checks", "errors", "identity"},
+    "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity"},
+    "reports": {"data", "experiments", "checks", "errors", "identity"},
+    "cli": {"data", "experiments", "reports", "simulation", "checks", "errors", "identity"},
 }
 
 

@@ -83,8 +83,41 @@ def test_ranks_that_do_not_agree_are_refused_and_divergence_ends_all(tmp_path: P
     assert diverging.returncode != 0
     sentences = {line for line in diverging.stderr.splitlines() if line.startswith("feddyn:")}
     assert len(sentences) == 1
-    assert "diverged in round 1" in sentences.pop()
+    assert "diverged in round 1" in (sentence := sentences.pop())
+    command = [sys.executable, "-m", "feddyn", "run", "0.toml", "--out", "one", "--set", "solver.lr=1e30"]
+    one = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert one.stderr.strip() == sentence
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["status"] == "diverged"
+
+
+def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
+    """The first rank alone finds its directory in use; the script goes on to the next run, and so do all ranks. The
+    second run is interrupted and resumed."""
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "something").write_text("here")
+    (tmp_path / "start.py").write_text(
+        "import feddyn\n"
+        "from tests.simulation.engine_cases import cases\n"
+        "case = {**cases()['feddyn one by one'], 'checkpoint': feddyn.Every(rounds=1)}\n"
+        "for out in ('used', 'free'):\n"
+        "    try:\n"
+        "        feddyn.simulate(**{**case, 'rounds': 6}, out=out, resume=True)\n"
+        "    except feddyn.FeddynError as error:\n"
+        "        print(type(error).__name__, error)\n"
+        "plan = feddyn.Plan(**{k: v for k, v in case.items() if k != 'checkpoint'})\n"
+        "for line in feddyn.Simulation(plan, 'part', checkpoint=feddyn.Every(rounds=1)):\n"
+        "    if line['round'] == 2:\n"
+        "        break\n"
+        "del line\n"
+        "feddyn.simulate(**case, out='part', resume=True)\n"
+        "feddyn.simulate(**case, out='whole')\n"
+    )
+    done = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("InputError the output directory used is in use") == 2
+    assert json.loads((tmp_path / "free" / "summary.json").read_text())["status"] == "finished"
+    for name in ("rounds.jsonl", "models.safetensors", "summary.json"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.fixture

@@ -262,7 +262,7 @@ def test_a_method_that_forgets_a_vector_is_told(unbalanced: Stored, monkeypatch:
         return ({}, up) if late and what == "keep" else (state, {"theta": up["theta"]} if late else up)
 
     monkeypatch.setattr(feddyn.Scaffold, "report", forgetful)
-    with pytest.raises(feddyn.InputError, match=f"Scaffold: what devices {what} must have the same names"):
+    with pytest.raises(feddyn.InputError, match=f"Scaffold: what devices {what} must be the same vectors"):
         run(unbalanced, algorithm=feddyn.Scaffold())
 
 

@@ -88,6 +88,14 @@ def test_a_directory_that_cannot_be_written_to_is_refused(tmp_path: Path, monkey
         make(0)
 
 
+def test_a_store_that_is_cleared_holds_nothing() -> None:
+    store = make(2 * ROW)
+    put(store, range(10), 1.0)
+    store.clear()
+    assert torch.equal(store.state(3)["latest"], torch.arange(3.0))
+    assert store.slots == {}
+
+
 def test_a_method_without_states_needs_no_room() -> None:
     store = Store({}, devices=10**9, budget=0)
     fresh = store.stage([5])

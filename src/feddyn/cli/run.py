@@ -116,6 +116,7 @@ def train(simulations: Mapping[str, "Simulation"]) -> None:
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)
+            simulation.federation.trainer.store.clear()  # the next method needs the memory
 
 
 def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import torch
 
 from feddyn.data.population import Array, Population, Rows, Samples
-from feddyn.data.stored import as_samples, convert, raw_bytes
+from feddyn.data.stored import as_samples, convert
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
+from feddyn.identity import describe, raw_bytes
 
 
 @final
@@ -86,7 +87,8 @@ class OnDemand(Population):
 
     def identity(self) -> dict[str, Any]:
         """The hash covers the sizes, the first device and the test set, not devices that nobody has asked for yet."""
-        digest = hashlib.sha256(self.counts.tobytes())
+        digest = hashlib.sha256(self.counts.tobytes() + repr((describe(self.make), describe(self.transform))).encode())
         for part in (*self.samples(0), *self.test):
+            digest.update(repr((part.dtype, tuple(part.shape))).encode())
             digest.update(raw_bytes(part))
         return {"devices": self.devices, "samples": self.total, "sha256": digest.hexdigest()}

@@ -12,6 +12,7 @@ import torch
 from feddyn.data.population import Array, Population, Rows, Samples
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
+from feddyn.identity import describe, raw_bytes
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
@@ -85,7 +86,7 @@ class Stored(Population):
 
     def sha256(self) -> str:
         """A hash of every sample, target and owner."""
-        digest = hashlib.sha256(repr((self.offsets.tolist(), self.names, self.transform)).encode())
+        digest = hashlib.sha256(repr((self.offsets.tolist(), self.names, describe(self.transform))).encode())
         for part in (self.x, self.y, *(self.test or ())):
             digest.update(repr((part.dtype, tuple(part.shape))).encode())
             digest.update(raw_bytes(part))
@@ -170,11 +171,6 @@ def from_datasets(datasets: "Sequence[Dataset[Any]]", test: "Dataset[Any] | None
 def convert(data: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Floating-point data in a type, all data on a device."""
     return data.to(device=device, dtype=dtype if data.is_floating_point() else data.dtype)
-
-
-def raw_bytes(data: torch.Tensor) -> bytes:
-    """The memory of a tensor of any type, for a hash."""
-    return data.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def as_samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:

@@ -81,12 +81,16 @@ class Cohort:
         per_epoch = -(-sizes // width)
         lengths = np.full_like(sizes, steps) if steps is not None else (epochs or 0) * per_epoch
         passes = -(-lengths // per_epoch)
-        order = orders(self.seeds, sizes, range(int(passes.max())))
-        order[sizes <= width] = np.arange(order.shape[-1])  # a batch of everything keeps the samples' order
         step = np.arange(int(lengths.max()))[:, None]
         position = (step % per_epoch * width)[..., None] + np.arange(width)
         valid = (position < sizes[:, None]) & (step < lengths)[..., None]
-        epoch = np.minimum(step // per_epoch, passes - 1)
-        device = np.arange(len(sizes))
-        sample = order[device[:, None], epoch[..., None], np.minimum(position, sizes[:, None] - 1)]
+        epoch = np.minimum(step // per_epoch, passes - 1)[..., None]
+        sample = np.minimum(position, sizes[:, None] - 1)  # a batch of everything keeps the samples' order
+        # devices of about the same size share a table of orders; a small one would be as wide as the largest device's
+        shuffled, scale = sizes > width, np.frexp(sizes)[1]
+        for size in np.unique(scale[shuffled]):
+            (alike,) = np.nonzero(shuffled & (scale == size))
+            order = orders(self.seeds[alike], sizes[alike], range(int(passes[alike].max())))
+            place = np.arange(len(alike))[:, None]
+            sample[:, alike] = order[place, epoch[:, alike], sample[:, alike]]
         return self.rows.starts[:, None] + sample, valid

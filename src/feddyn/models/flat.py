@@ -84,7 +84,7 @@ class FlatModel:
 def with_parameters(module: nn.Module, theta: Vector) -> nn.Module:
     """A copy of the module with these trainable parameters, for use outside of feddyn."""
     copied = copy.deepcopy(module)
-    nn.utils.vector_to_parameters(theta, (p for p in copied.parameters() if p.requires_grad))
+    nn.utils.vector_to_parameters(theta.clone(), (p for p in copied.parameters() if p.requires_grad))
     return copied
 
 

@@ -13,8 +13,8 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeAlias
 
@@ -62,7 +62,11 @@ class Alone(Crew):
         total = zeros(self.trainer.width, device)
         with confined(device):
             self.trainer.model.module.train()
-            return total, sum(self.trainer.train(task, down, total) for task in tasks)
+            gradients = 0
+            for task in tasks:
+                with placed(task):
+                    gradients += self.trainer.train(task, down, total)
+            return total, gradients
 
     def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
         with confined(self.trainer.initial.device):
@@ -90,7 +94,10 @@ class Workers(Crew):
         for name, vector in self._down.items():
             vector.copy_(down[name])
         gradients, who = self._do(tasks)
-        return self._totals[sorted(set(who))].sum(0), sum(gradients)
+        total = zeros(self.trainer.width)
+        for place in sorted(set(who)):
+            total += self._totals[place]
+        return total, sum(gradients)
 
     def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
         for row, model in zip(self._models, models, strict=False):
@@ -133,9 +140,10 @@ class Workers(Crew):
                         who[i] = -1
                     todo.extend(again)
                     self._hire(place)
-        for result in results:
+        for job, result in zip(jobs, results, strict=True):
             if isinstance(result, BaseException):
-                raise result
+                with placed(job):
+                    raise result
         return results, who
 
     def _send(self, place: int, message: tuple[bool, Job]) -> None:
@@ -195,11 +203,21 @@ class Workers(Crew):
         )
 
 
+@contextmanager
+def placed(job: Job) -> Iterator[None]:
+    """Mark an error with the place in the round of the task that it happened in: of several, the first one counts."""
+    try:
+        yield
+    except Exception as error:
+        error.place = job.number if isinstance(job, Task) else 0  # type: ignore[attr-defined]
+        raise
+
+
 def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: int) -> Crew:
     """Workers (None: one for each core that this process may use), or this process where there would be only one."""
     possible = _can_fork() and trainer.initial.device.type == "cpu"
     if workers is None:
-        workers = len(os.sched_getaffinity(0)) if possible and "LOCAL_RANK" not in os.environ else 1
+        workers = len(os.sched_getaffinity(0)) if possible else 1
     if workers == 1:
         return Alone(trainer, evaluator)
     if not possible:

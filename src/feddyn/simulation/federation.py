@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -11,7 +13,7 @@ from feddyn.algorithms.base import State, Vector
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.simulation.crew import Alone, Crew, crew
-from feddyn.simulation.evaluation import Evaluator, Figures
+from feddyn.simulation.evaluation import Evaluator, Figures, Part
 from feddyn.simulation.grouping import cohorts
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import Ranks
@@ -78,6 +80,8 @@ class Federation:
 
     def start(self, workers: int | None) -> None:
         """Get helpers; until then, and after `close`, this process does everything."""
+        if self.ranks and workers is None:
+            workers = 1  # there are other ranks for the other cores
         self._crew = crew(self.trainer, self.evaluator, workers, len(self.plan.evaluation.models))
 
     def close(self) -> None:
@@ -108,11 +112,11 @@ class Federation:
     def state(self, device: int) -> State:
         """A device's state; under ranks, only those of this rank's devices are up to date."""
         kept = self.trainer.store.state(device)
-        return {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+        return {name.removeprefix("state."): vector.clone() for name, vector in kept.items() if name != LATEST}
 
     def latest(self, device: int) -> Vector:
         """A device's latest model."""
-        return self.trainer.store.state(device)[LATEST]
+        return self.trainer.store.state(device)[LATEST].clone()
 
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on, besides the devices' states."""
@@ -184,8 +188,8 @@ class Federation:
             arrived = self.ranks.fetch(store, groups, owners)
         here = self.ranks.rank if self.ranks else 0
         tasks = [
-            Task(round, group, [arrived.get(k, store.slots.get(k)) for k in group], store.stage(group))
-            for group, owner in zip(groups, owners, strict=True)
+            Task(number, round, group, [arrived.get(k, store.slots.get(k)) for k in group], store.stage(group))
+            for number, (group, owner) in enumerate(zip(groups, owners, strict=True))
             if owner == here
         ]
         return Shares(groups, owners, list(arrived.values()), tasks)
@@ -193,16 +197,8 @@ class Federation:
     def _sum(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
         if self.ranks is None:
             return self._crew.train(tasks, down)
-        error: Exception | None = None
-        total, gradients = zeros(self.trainer.width, self.initial.device), 0
-        try:
-            total, gradients = self._crew.train(tasks, down)
-        except Exception as caught:
-            error = caught
-        counts = self.ranks.total(torch.tensor([gradients, error is not None]))
-        if counts[1]:
-            self.ranks.raise_first(error, min((task.devices[0] for task in tasks), default=0))
-        return self.ranks.total(total), int(counts[0])
+        total, gradients = self.ranks.guarded(lambda: self._crew.train(tasks, down))
+        return self.ranks.total(total), int(self.ranks.total(torch.tensor(gradients)))
 
     def evaluate(self) -> dict[str, Figures]:
         """The figures of the models that the plan asks for; equal ones are evaluated once."""
@@ -214,7 +210,11 @@ class Federation:
         chunks = [(i, j) for i in range(len(distinct)) for j in range(self.evaluator.chunks)]
         here, step = (self.ranks.rank, self.ranks.size) if self.ranks else (0, 1)
         parts = torch.zeros(len(chunks), 2, dtype=torch.float64)
-        mine = self._crew.evaluate([models[name] for name in distinct], chunks[here::step])
+
+        def work() -> list[Part]:
+            return self._crew.evaluate([models[name] for name in distinct], chunks[here::step])
+
+        mine = self.ranks.guarded(work) if self.ranks else work()
         parts[here::step] = torch.tensor(mine, dtype=torch.float64).view(-1, 2)
         if self.ranks:
             self.ranks.total(parts)  # each rank adds zeros where another one has a figure
@@ -224,4 +224,8 @@ class Federation:
 
 
 def _quarter_of_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    """Of the machine, or of what a container may have of it, shared with the other ranks on it."""
+    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        limit = min(limit, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return limit // 4 // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
+from torch import nn
 
 from feddyn.data.population import Population
 from feddyn.data.stored import convert
@@ -18,6 +19,7 @@ from feddyn.local.sgd import SGD
 from feddyn.local.work import Solver
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import Way, linear_layers, stacked
+from feddyn.simulation.rehearsal import confined, telling_rows
 
 CACHE = 1 << 17
 """The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
@@ -46,8 +48,10 @@ def cohort_size(cohort: int | None, model: FlatModel, population: Population, so
 def together(cohort: int, model: FlatModel, population: Population, solver: Solver) -> Way | None:
     """How cohorts are computed; None: devices train one by one with autograd. Models in closed form are computed that
     way even alone."""
-    alone = linear_layers(model) is None or not isinstance(solver, SGD) or _augmented(population)
-    return None if cohort == 1 and alone else stacked(model)
+    _, y = population.excerpt()
+    classes = not y.is_floating_point() and y.dim() == 1
+    closed = linear_layers(model) is not None and classes and isinstance(solver, SGD) and not _augmented(population)
+    return stacked(model) if cohort > 1 or closed else None
 
 
 def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
@@ -56,23 +60,30 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
         return "devices are batched only with the solver SGD"
     if _augmented(population):
         return "the data is augmented, device by device"
-    x, y = (convert(data[:2], model.theta.dtype, model.theta.device) for data in population.excerpt())
+    rows = telling_rows(*population.excerpt())
+    if len(rows) < 2 and model.loss is not nn.functional.cross_entropy:
+        return "one sample does not show whether the loss is a mean over samples"
+    x, y = (convert(data[rows], model.theta.dtype, model.theta.device) for data in population.excerpt())
     model.module.train()
     if population.transform is not None:
         x = population.transform(x, model.theta.dtype)
     weight = model.theta.new_full((1, 1, len(y)), 1 / len(y))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), confined(model.theta.device):
         warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
         try:
-            apart, alone = torch.cat([model(row) for row in x.split(1)]), model.gradient(x, y)
+            output, apart = model(x), torch.cat([model(row) for row in x.split(1)])
+            pairs = zip(output.split(1), y.split(1), strict=True)
+            losses = torch.stack([model.loss(one, target) for one, target in pairs])
+            alone = model.gradient(x, y)
             way = stacked(model)(model.theta.expand(1, 1, -1))
             (batch,) = way.prepare(x[None, None], y[None, None], weight)
             batched = way.gradient(batch)
+            # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
+            apart_is_together = _close(apart, output) and _close(losses.mean(), model.loss(output, y))
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
             return f"vmap does not work with this model ({str(error).splitlines()[0]})"
-    # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
-    if not _close(apart, model(x)) or not _close(batched.flatten(), alone):
-        return "the loss or the model mixes the samples of a batch"
+    if not apart_is_together or not _close(batched.flatten(), alone):
+        return "the loss or the model mixes or weighs the samples of a batch"
     return ""
 
 
@@ -84,7 +95,8 @@ def _augmented(population: Population) -> bool:
 
 
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
+    alike = one.shape == other.shape
+    return alike and bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
 
 
 def cohorts(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:

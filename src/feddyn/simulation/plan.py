@@ -1,6 +1,5 @@
 """All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -12,8 +11,8 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.data.stored import raw_bytes
 from feddyn.errors import InputError
+from feddyn.identity import describe
 from feddyn.local.work import Solver
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.evaluation import Evaluation, Target
@@ -77,15 +76,15 @@ class Plan:
             "seed": self.seed,
             "rounds": self.rounds,
             "participation": self.participation,
-            "model": dict(self.origin) or _in_memory(self.model),
-            "population": dict(self.population.origin) or _population_in_memory(self.population),
+            "model": dict(self.origin) or {"memory": True, **describe(self.model)},
+            "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
             "cohort": self.cohort,
             "evaluation": {"every": self.evaluation.every, "models": list(self.evaluation.models)},
         }
         if self.loss is not nn.functional.cross_entropy:
-            parts["loss"] = _function(self.loss)
+            parts["loss"] = describe(self.loss)
         if self.target is not None:
             parts["target"] = _fields(self.target)
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
@@ -102,7 +101,7 @@ def table(part: object) -> dict[str, Any]:
     """
     known = type(part).__module__.startswith("feddyn.")
     if not known:
-        return {"memory": True, **_function(part), **_fields(part)}
+        return {"memory": True, **describe(part), **_fields(part)}
     return {"name": type(part).__name__.lower(), **_fields(part)}
 
 
@@ -111,34 +110,12 @@ def _fields(part: object) -> dict[str, Any]:
     if not is_dataclass(part):
         return {}
     values = {f.name: getattr(part, f.name) for f in fields(part)}
-    # NumPy's and torch's numbers as Python's
-    plain = {k: v.tolist() if isinstance(v, torch.Tensor | np.generic) else v for k, v in values.items()}
-    return {name: value for name, value in plain.items() if value is not None}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
-def _qualified(part: object) -> str:
-    named = part if hasattr(part, "__qualname__") else type(part)
-    return f"{named.__module__}.{named.__qualname__}"
-
-
-def _function(part: object) -> dict[str, Any]:
-    """A function or object by its name and, where it has one, a hash of its code: two lambdas are not the same."""
-    code = getattr(part, "__code__", None)
-    if code is None:
-        words = repr(part)
-        return {"name": _qualified(part)} | ({} if " at 0x" in words else {"repr": words})
-    digest = hashlib.sha256(code.co_code + repr((code.co_names, code.co_varnames)).encode())
-    digest.update(repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode())
-    return {"name": _qualified(part), "sha256": digest.hexdigest()}
-
-
-def _in_memory(model: nn.Module) -> dict[str, Any]:
-    digest = hashlib.sha256(str(model).encode())
-    for name, value in model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(raw_bytes(value))
-    return {"memory": True, "name": _qualified(model), "sha256": digest.hexdigest()}
-
-
-def _population_in_memory(population: Population) -> dict[str, Any]:
-    return {"memory": True, **population.identity()}
+def _plain(value: object) -> object:
+    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
+    if isinstance(value, torch.Tensor | np.generic):
+        return value.tolist()
+    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
+    return value if plain else describe(value)

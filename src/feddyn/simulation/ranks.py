@@ -7,14 +7,14 @@ another one is to train it.
 
 import atexit
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 
-from feddyn.errors import FeddynError, InputError
+from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.simulation.store import Store
 
 T = TypeVar("T")
@@ -110,16 +110,24 @@ class Ranks:
         dist.all_reduce(numbers)
         return numbers
 
-    def raise_first(self, error: Exception | None, place: int) -> None:
-        """Raise, on every rank, the error of the rank with the lowest place."""
+    def guarded(self, work: Callable[[], T]) -> T:
+        """Do something that may fail on one rank: then all raise, so that nobody waits for who is gone. Of several
+        errors the one with the lowest place in the round counts, which is the one that a single process would meet."""
+        error, result = None, None
+        try:
+            result = work()
+        except Exception as caught:
+            error = caught
+        if int(self.total(torch.tensor(int(error is not None)))) == 0:
+            return cast(T, result)
         found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, None if error is None else (place, str(error), type(error)))
-        place, words, kind = min(item for item in found if item is not None)
-        raise error if error is not None and str(error) == words else _as(kind, words)
-
-
-def _as(kind: type[Exception], words: str) -> Exception:
-    return kind(words) if issubclass(kind, FeddynError) else FeddynError(f"{kind.__name__}: {words}")
+        place = (getattr(error, "place", 0), self.rank)
+        dist.all_gather_object(found, None if error is None else (place, str(error), type(error).__name__))
+        first, words, kind = min(item for item in found if item is not None)
+        if error is not None and place == first:
+            raise error
+        known: dict[str, type[FeddynError]] = {"InputError": InputError, "DivergenceError": DivergenceError}
+        raise known.get(kind, FeddynError)(words if kind.endswith("Error") else f"{kind}: {words}")
 
 
 def ranks() -> Ranks | None:

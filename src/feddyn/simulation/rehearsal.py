@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -17,17 +18,17 @@ def try_out(model: FlatModel, population: Population) -> None:
     """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant."""
     model.module.train()
     model.channels_last = any(isinstance(layer, nn.Conv2d) for layer in model.module.modules())
-    buffers = {name: value._version for name, value in model.module.named_buffers()}
+    buffers = {name: (value, value._version) for name, value in model.module.named_buffers()}
     for what, x, y in (("devices'", *population.excerpt()), ("test set's", *(population.test or ((), ())))):
         if len(y) == 0:
             continue
-        rows = torch.tensor(sorted({0, len(y) // 2, *_extreme_rows(x), *_extreme_rows(y)}), device=y.device)
+        rows = telling_rows(x, y)
         shapes = f"x {tuple(x.shape[1:])} {x.dtype}, y {tuple(y.shape[1:])} {y.dtype}"
         with confined(model.theta.device):
             batch = x[rows] if population.transform is None else population.transform(x[rows], model.theta.dtype)
             _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
     for name, value in model.module.named_buffers():
-        if value._version != buffers[name]:
+        if name not in buffers or value is not buffers[name][0] or value._version != buffers[name][1]:
             raise InputError(
                 f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
                 "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
@@ -66,9 +67,18 @@ def _gradient(model: FlatModel, x: torch.Tensor, y: torch.Tensor) -> None:
         model.gradient(x, y)
 
 
+def telling_rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A few samples in which most of what can be wrong shows: the first, one in the middle, the extreme ones, and one
+    of each class that is soon found."""
+    rows = {0, len(y) // 2, len(y) - 1, *_extreme_rows(x), *_extreme_rows(y)}
+    if y.dim() == 1 and not y.is_floating_point():
+        rows |= set(np.unique(y[:4096].cpu().numpy(), return_index=True)[1].tolist())
+    return torch.tensor(sorted(rows), device=y.device)
+
+
 def _extreme_rows(data: torch.Tensor) -> list[int]:
     """The samples with the largest and the smallest class or token: one that the model does not know is among them."""
-    if data.is_floating_point():
+    if data.is_floating_point() or data.dtype == torch.bool:
         return []
     width = data[0].numel()
     return [int(data.argmax()) // width, int(data.argmin()) // width]

@@ -88,7 +88,11 @@ class Simulation:
         setting = plan.setting()
         if self._group:
             self._group.require_same("simulation", key(setting))
-        self.federation = Federation(plan, state_memory=state_memory, ranks=self._group)
+
+        def federation() -> Federation:
+            return Federation(plan, state_memory=state_memory, ranks=self._group)
+
+        self.federation = self._group.guarded(federation) if self._group else federation()
         initial = self.federation.evaluate()
         if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
             raise InputError(

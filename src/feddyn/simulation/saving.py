@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,24 +42,28 @@ class Saver:
 
     def ended(self) -> tuple[list[Line], dict[str, Vector], str, str] | None:
         """What is recorded of a run that needs nothing more; None if it can go on."""
-        found: tuple[list[Line], dict[str, Vector], str, str] | None = None
-        if self.writes and (summary := ended(self.directory)):
+
+        def read() -> tuple[list[Line], dict[str, Vector], str, str] | None:
+            summary = ended(self.directory) if self.writes else None
+            if summary is None:
+                return None
             lines, models = results(self.directory, self.setting)
-            found = lines, models, summary["status"], summary["message"]
-        return found if self.group is None else self.group.from_first(found)
+            return lines, models, summary["status"], summary["message"]
+
+        return read() if self.group is None else self.group.from_first(self.group.guarded(read))
 
     def open(self, federation: Federation, resume: bool) -> list[Line]:
         """Start the record, or go back to the newest checkpoint; the lines until there."""
-        lines: list[Line] = []
-        position: Position | None = None
-        if self.writes:
-            if resume and (self.directory / "setting.toml").exists():
+
+        def read() -> tuple[Position | None, list[Line]]:
+            if self.writes and resume and (self.directory / "setting.toml").exists():
                 self._record = Record.resume(self.directory, self.setting)
-                position, lines = self._go_back(self._record, federation)
-            else:
-                self._record = Record(self.directory, self.setting)
+                return self._go_back(self._record, federation)
+            self._record = Record(self.directory, self.setting) if self.writes else None
+            return None, []
+
+        position, lines = read() if self.group is None else self.group.from_first(self.group.guarded(read))
         if self.group:
-            position, lines = self.group.from_first((position, lines))
             self.group.adopt(self.group.from_first(sorted(federation.trainer.store.slots)))
         if position:
             federation.restore(position.round, position.totals, position.vectors)
@@ -76,8 +80,7 @@ class Saver:
 
     def line(self, line: Line, federation: Federation) -> None:
         """Record a round, and save the run if it is time."""
-        if self._record:
-            self._record.line(line)
+        self._write(lambda record: record.line(line))
         due = time.monotonic() - self._clock >= 60 * self.every.minutes
         due = due or (self.every.rounds is not None and federation.rounds - self._saved >= self.every.rounds)
         if self.group:
@@ -89,12 +92,27 @@ class Saver:
         """Write a checkpoint of where the run stands."""
         if self.group:
             self.group.bring_home(federation.trainer.store)
-        if self._record:
+
+        def write(record: Record) -> None:
             with shielded():
                 vectors = federation.vectors()
-                position = Position(federation.rounds, federation.totals, self._record.recorded(), vectors)
+                position = Position(federation.rounds, federation.totals, record.recorded(), vectors)
                 self.checkpoints.save(position, federation.trainer.store)
+
+        self._write(write)
         self._saved, self._clock = federation.rounds, time.monotonic()
+
+    def _write(self, what: Callable[[Record], None]) -> None:
+        """Write on the rank that does; where it cannot, all stop."""
+
+        def work() -> None:
+            if self._record:
+                what(self._record)
+
+        if self.group:
+            self.group.guarded(work)
+        else:
+            work()
 
     def close(self, federation: Federation | None, summary: Mapping[str, Any], models: Mapping[str, Vector]) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;

@@ -84,6 +84,13 @@ class Store:
         self._free.append(self.slots.pop(device))
         self.changed.discard(device)
 
+    def clear(self) -> None:
+        """Forget everything, and give the memory and the disk back."""
+        self.slots, self.changed, self._free, self._next = {}, set(), [], 0
+        self._memory, self._in_memory = self._memory[:0].clone(), 0
+        if self._file is not None:
+            self._file.close()
+
     def read(self, slots: Sequence[int | None]) -> torch.Tensor:
         """The rows of some slots, (slots, width); None has what a device starts with."""
         if self.width == 0:

@@ -1,6 +1,5 @@
 """One process's part of a round: devices solve their problems, and what they report is stored and added up."""
 
-from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from feddyn.models.flat import FlatModel
 from feddyn.simulation.grouping import together
 from feddyn.simulation.randomness import device_seeds, integer
 from feddyn.simulation.store import Store
-from feddyn.simulation.sums import LIMIT, ExactSums
+from feddyn.simulation.sums import ExactSums
 
 HELP = (
     "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
@@ -26,8 +25,10 @@ LATEST = "latest"
 
 
 class Task(NamedTuple):
-    """Devices to train in one go, the slots of their states (None: the initial one) and of what becomes of them."""
+    """Devices to train in one go: its place in the round, the slots of the devices' states (None: the initial one) and
+    of what becomes of them."""
 
+    number: int
     round: int
     devices: list[int]
     old: list[int | None]
@@ -60,6 +61,8 @@ class Trainer:
         solution = Solution(self.initial, 1.0)
         down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
         _, self.upload = algorithm.report(down, state, 0.5, solution)
+        for what, vectors in (("what is broadcast", down), ("a device's state", state), ("the upload", self.upload)):
+            self._require_vectors(what, vectors)
         self.down = {name: vector.numel() for name, vector in down.items()}
         # a method that uploads the model itself, of weight 1, has the sum of the models already
         same = [name for name, vector in self.upload.items() if vector is solution.theta and algorithm.weight(0.5) == 1]
@@ -82,10 +85,10 @@ class Trainer:
             kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
         found, gradients = self._solve(self.algorithm.problem(down, state, share), task)
-        before = state.keys()
+        kinds = _shapes(state)
         state, up = self.algorithm.report(down, state, share, found)
-        self._require_same("keep", before, state)
-        self._require_same("upload", self.upload, up)
+        self._require_same("keep", kinds, _shapes(state))
+        self._require_same("upload", _shapes(self.upload), _shapes(up))
         weight = self.algorithm.weight(share)
         terms = {f"up.{name}": vector for name, vector in up.items()}
         terms["weight"] = weight * torch.ones_like(found.theta[..., :1])
@@ -99,14 +102,23 @@ class Trainer:
         self.store.write(task.new, {LATEST: found.theta} | {f"state.{name}": vector for name, vector in state.items()})
         return gradients
 
-    def _require_same(self, what: str, before: Iterable[str], now: Iterable[str]) -> None:
+    def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
         """A method of somebody's own may forget a vector; sums and states have room for the ones it had at first."""
-        if set(before) != set(now):
-            lists = [", ".join(sorted(names)) or "nothing" for names in (before, now)]
-            name = type(self.algorithm).__name__
-            raise InputError(
-                f"{name}: what devices {what} must have the same names every time, not {' and then '.join(lists)}"
-            )
+        if before != now:
+            words = f"what devices {what} must be the same vectors every time, not {before} and then {now}"
+            raise InputError(f"{type(self.algorithm).__name__}: {words}")
+
+    def _require_vectors(self, what: str, state: State) -> None:
+        """Refuse what a method of somebody's own may send or keep, but sums, states and wires have no room for."""
+        for name, value in state.items():
+            if not isinstance(value, torch.Tensor) or value.dim() != 1 or value.dtype != self.initial.dtype:
+                kind = (
+                    f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
+                )
+                raise InputError(
+                    f"{type(self.algorithm).__name__}: {what} has {name!r}, a {kind}; give vectors (one axis) of the "
+                    f"model's type, {self.initial.dtype}"
+                )
 
     def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
         seeds = device_seeds(self.seed, "batches", task.round, task.devices)
@@ -119,7 +131,10 @@ class Trainer:
         (k,) = task.devices
         work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform)
         self._layers.manual_seed(integer(self.seed, "layers", task.round, k))
+        versions = _versions(problem)
         solution = self.solver(problem, work)
+        if versions != _versions(problem):
+            raise InputError("the solver changed its problem in place: start from problem.start.clone()")
         if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
             found = type(solution).__name__
             raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
@@ -127,11 +142,22 @@ class Trainer:
 
     def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
         rows = vectors.reshape(len(task.devices), -1).abs().amax(1)
-        first = int((~(rows < LIMIT)).nonzero()[0])
+        first = int((~(rows < self.sums.limit)).nonzero()[0])
         what = "its model" if name == self.model_sum else f"what it uploads, {name.removeprefix('up.')},"
         device = self.population.name(task.devices[first])
         found = "is not finite" if not bool(rows[first].isfinite()) else f"reached {float(rows[first]):.1e}"
         return DivergenceError(f"device {device} diverged in round {task.round + 1} ({what} {found}); {HELP}")
+
+
+def _versions(problem: Problem) -> list[int]:
+    """Numbers that change when a problem's vectors do: they are the server's and the device's own."""
+    vectors = (problem.start, problem.tilt, problem.center)
+    return [vector._version for vector in vectors if vector is not None]
+
+
+def _shapes(state: State) -> dict[str, int]:
+    """The names of vectors and their lengths."""
+    return {name: vector.shape[-1] if vector.dim() else 0 for name, vector in state.items()}
 
 
 def _default_generator(device: torch.device) -> torch.Generator:

@@ -1,0 +1,170 @@
+"""Losses, solvers, methods and models of one's own that would train, but not as meant."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import feddyn
+from feddyn.data.population import Rows
+from feddyn.data.stored import Stored
+from feddyn.data.transforms import Images
+from feddyn.local.cohort import Cohort
+from feddyn.models.stacked import stacked
+
+SGD = feddyn.SGD(0.1, epochs=2, batch_size=4)
+
+
+def plan(population: feddyn.Population, **changes: Any) -> feddyn.Plan:
+    torch.manual_seed(0)
+    arguments: dict[str, Any] = {"model": nn.Linear(4, 3), "algorithm": feddyn.FedDyn(0.1), "solver": SGD}
+    return feddyn.Plan(**{**arguments, "population": population, "participation": 10, "rounds": 2, **changes})
+
+
+def test_a_loss_with_class_weights_is_not_batched(unbalanced: Stored) -> None:
+    """Over single samples a class weight cancels, so a cohort would train without it."""
+    weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 20.0]))
+    assert plan(unbalanced).cohort == 64
+    assert plan(unbalanced, loss=weighted).cohort == 1
+    with pytest.raises(feddyn.InputError, match="mixes or weighs the samples"):
+        plan(unbalanced, loss=weighted, cohort=4)
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).cohort == 1
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).cohort == 64
+
+
+class Drifting(nn.Module):
+    """A running mean that is assigned and not changed in place."""
+
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        return torch.as_tensor(self.linear(x - self.mean))
+
+
+class Squeezing(nn.Module):
+    """A head that loses its axis when there is one sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.linear(x).squeeze())
+
+
+def test_models_that_remember_or_squeeze(unbalanced: Stored) -> None:
+    with pytest.raises(feddyn.InputError, match="changes its buffer 'mean'"):
+        feddyn.Simulation(plan(unbalanced, model=Drifting()))
+    assert plan(unbalanced, model=Squeezing()).cohort == 1
+
+
+def test_soft_labels_train_a_linear_model(unbalanced: Stored) -> None:
+    soft = torch.nn.functional.one_hot(unbalanced.y, 3) * 0.9 + 0.1 / 3
+    owner = np.repeat(np.arange(10), unbalanced.sizes)
+    population = feddyn.Population.from_arrays(unbalanced.x, soft, owner)
+    simulation = feddyn.Simulation(plan(population))
+    first, *_, last = (line["models"]["all"]["loss"] for line in simulation)
+    assert last < first
+
+
+def test_a_solver_that_changes_its_problem_is_told(unbalanced: Stored) -> None:
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        theta = problem.start
+        theta -= 0.1
+        return feddyn.Solution(theta)
+
+    for workers in (1, 2):
+        with pytest.raises(feddyn.InputError, match=r"problem.start.clone\(\)"):
+            list(feddyn.Simulation(plan(unbalanced, solver=solve), workers=workers))
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "words"),
+    [
+        ("device", {"n": torch.zeros(1, dtype=torch.int64)}, "a device's state has 'n', a torch.int64"),
+        ("device", {"n": torch.tensor(0.0)}, "a device's state has 'n', a torch.float32 of shape"),
+        (
+            "broadcast",
+            {"theta": torch.zeros(15, dtype=torch.float64)},
+            "what is broadcast has 'theta', a torch.float64",
+        ),
+    ],
+)
+def test_a_method_that_keeps_what_cannot_be_kept_is_told(
+    unbalanced: Stored, monkeypatch: pytest.MonkeyPatch, method: str, value: dict[str, torch.Tensor], words: str
+) -> None:
+    monkeypatch.setattr(feddyn.FedAvg, method, lambda *_: value)
+    with pytest.raises(feddyn.InputError, match=words):
+        feddyn.Simulation(plan(unbalanced, algorithm=feddyn.FedAvg()))
+
+
+def test_large_control_variates_are_no_divergence(unbalanced: Stored) -> None:
+    """Unscaled features of about 3,000 give SCAFFOLD control variates above 1e7."""
+    owner = np.repeat(np.arange(10), unbalanced.sizes)
+    population = feddyn.Population.from_arrays(3e3 * unbalanced.x, 1e3 * unbalanced.x[:, :1], owner)
+    tiny = feddyn.SGD(1e-9, epochs=1, batch_size=8)
+    arguments = {"model": nn.Linear(4, 1), "loss": nn.functional.mse_loss, "solver": tiny}
+    run = feddyn.Simulation(plan(population, algorithm=feddyn.Scaffold(), **arguments))
+    *_, last = run
+    assert last["norms"]["c"] > 1e4
+
+
+def test_other_transforms_and_losses_are_other_settings(unbalanced: Stored) -> None:
+    def make(device: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros(4, 3, 2, 2, dtype=torch.uint8), torch.arange(4) % 3
+
+    def images(std: float) -> feddyn.Population:
+        return feddyn.Population.on_demand(make, [4] * 3, test=make(0), transform=Images((0.5,) * 3, (std,) * 3))
+
+    assert images(0.3).identity() != images(0.9).identity()
+    assert images(0.3).identity() == images(0.3).identity()
+    losses: list[Any] = [partial(cross_entropy, label_smoothing=0.1), partial(cross_entropy, label_smoothing=0.9)]
+    losses += [nn.CrossEntropyLoss(weight=torch.tensor([1.0, w, 1.0])) for w in (2.0, 3.0)]
+    settings = [plan(unbalanced, loss=loss).setting()["loss"] for loss in losses]
+    assert len({str(setting) for setting in settings}) == 4
+    own = [feddyn.Population.from_arrays(unbalanced.x, unbalanced.y, [0] * 260, transform=lambda x, *_: x)] * 2
+    assert own[0].sha256() == own[1].sha256()
+
+
+def test_what_is_handed_out_is_a_copy(unbalanced: Stored) -> None:
+    simulation = feddyn.Simulation(plan(unbalanced))
+    list(simulation)
+    before = {name: vector.clone() for name, vector in simulation.run.models.items()}
+    with torch.no_grad():
+        for parameter in simulation.run.model("server").parameters():
+            parameter.fill_(7.0)
+    simulation.federation.state(3)["lambda"].fill_(7.0)
+    simulation.federation.latest(3).fill_(7.0)
+    assert all(torch.equal(before[name], simulation.run.models[name]) for name in before)
+    assert not bool((simulation.federation.state(3)["lambda"] == 7).all())
+    assert not bool((simulation.federation.latest(3) == 7).all())
+
+
+def test_planning_leaves_the_worlds_randomness_alone(unbalanced: Stored) -> None:
+    model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    feddyn.Plan(model, unbalanced, feddyn.FedAvg(), SGD, 10, 1)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_large_device_does_not_widen_the_tables_of_small_ones() -> None:
+    """One device of 20,000 samples among small ones that make 100 passes: 64 devices would need 10 GB of orders."""
+    sizes = np.array([20_000, *[11] * 63])
+    x, y = torch.zeros(int(sizes.sum()), 1), torch.zeros(int(sizes.sum()), dtype=torch.int64)
+    model = feddyn.FlatModel(nn.Linear(1, 2))
+    rows = Rows(x, y, np.cumsum(sizes) - sizes, sizes)
+    cohort = Cohort(model, stacked(model), 1, rows, 0, np.arange(64, dtype=np.uint64))
+    index, valid = cohort._table(None, 200, 10)
+    assert index.shape == valid.shape == (200, 64, 10)
