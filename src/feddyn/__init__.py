@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from feddyn.local import SGD, Exact, OneStep, Solver, Work
     from feddyn.models.flat import FlatModel
     from feddyn.simulation.evaluation import Evaluation, Target
+    from feddyn.simulation.links import Links
     from feddyn.simulation.plan import Plan
     from feddyn.simulation.run import Run, Simulation, simulate
     from feddyn.simulation.saving import Every
@@ -35,6 +36,7 @@ _HOMES = {
     "feddyn.local": ("SGD", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
     "feddyn.simulation.evaluation": ("Evaluation", "Target"),
+    "feddyn.simulation.links": ("Links",),
     "feddyn.simulation.plan": ("Plan",),
     "feddyn.simulation.run": ("Run", "Simulation", "simulate"),
     "feddyn.simulation.saving": ("Every",),
@@ -55,6 +57,7 @@ __all__ = [
     "FeddynError",
     "FlatModel",
     "InputError",
+    "Links",
     "OneStep",
     "Plan",
     "Population",

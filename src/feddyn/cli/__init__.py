@@ -1,12 +1,13 @@
 """The command line, and the only place that prints. PyTorch is imported by the commands that need it, not by --help."""
 
+import signal
 import sys
 
 import click
 
 from feddyn.cli.data import data, partition
 from feddyn.cli.reproduce import reproduce
-from feddyn.cli.run import methods, run
+from feddyn.cli.run import methods, resume, run
 from feddyn.errors import FeddynError
 
 
@@ -16,12 +17,13 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, methods, reproduce, data, partition):
+for command in (run, resume, methods, reproduce, data, partition):
     cli.add_command(command)
 
 
 def main() -> None:
     """The entry point: every error is one sentence on standard error with exit code 2."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # saves the run and says how to go on, as Ctrl-C does
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as done:

@@ -1,20 +1,22 @@
-"""`feddyn run` and `feddyn methods`."""
+"""`feddyn run`, `feddyn resume` and `feddyn methods`."""
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import feddyn
+from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
+    from feddyn.experiments.setting import Named
     from feddyn.simulation.run import Run, Simulation
 
 
@@ -28,32 +30,43 @@ def _bytes(context: click.Context, parameter: click.Parameter, words: str | None
     return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
 
 
+def engine(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that do not change a result."""
+    memory = "Memory for device states, as in 2GB; more goes to a file (default: a quarter of the machine's)."
+    options = (
+        click.option(
+            "--workers", type=click.IntRange(min=1), help="Processes that train devices (default: the cores)."
+        ),
+        click.option("--state-memory", callback=_bytes, metavar="SIZE", help=memory),
+        click.option("--checkpoint-rounds", type=click.IntRange(min=1), help="Save the run every so many rounds."),
+        click.option(
+            "--checkpoint-minutes",
+            type=click.FloatRange(min=0),
+            default=5.0,
+            show_default=True,
+            help="Save the run every so many minutes.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes that train devices (default: the cores).")
-@click.option(
-    "--state-memory", callback=_bytes, metavar="SIZE", help="Memory for device states, as in 2GB; more goes to a file."
-)
-def run(
-    file: Path | None,
-    changes: Sequence[str],
-    seed: int | None,
-    out: Path | None,
-    workers: int | None,
-    state_memory: int | None,
-) -> None:
+@engine
+def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, **options: Any) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
 
-    Neither --workers nor --state-memory changes the result. Under torchrun, all ranks run the setting together.
+    A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
+    Under torchrun, all ranks run the setting together.
     """
-    from feddyn.experiments.documents import read, slug
+    from feddyn.experiments.documents import read
     from feddyn.experiments.setting import plans
-    from feddyn.simulation.memory import keep_freed_memory
     from feddyn.simulation.record import claim, key
-    from feddyn.simulation.run import Simulation
 
     document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
     if isinstance(population := document.get("population"), dict):
@@ -62,22 +75,63 @@ def run(
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
-    simulations = {
+    simulations = _simulations(named, directory, options)
+    if leads():
+        claim(directory)
+        write_comparison(directory, named)
+    _carry_out(simulations, directory)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@engine
+def resume(directory: Path, **options: Any) -> None:
+    """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""
+    from feddyn.experiments.documents import read
+    from feddyn.experiments.setting import Named, plans
+
+    named = []
+    runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
+    for label, document in runs:
+        provide(document.get("population", {}).get("source"))
+        named += [Named(label, plan) for _, plan in plans(document)]
+    simulations = _simulations(named, directory, options, resume=True)
+    if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):
+        if leads():
+            click.echo(f"{directory} is complete: there is nothing to do")
+        return
+    _carry_out(simulations, directory)
+
+
+def _simulations(
+    named: "Sequence[Named]", directory: Path, options: Mapping[str, Any], resume: bool = False
+) -> dict[str, "Simulation"]:
+    from feddyn.experiments.documents import slug
+    from feddyn.simulation.memory import keep_freed_memory
+    from feddyn.simulation.run import Simulation
+    from feddyn.simulation.saving import Every
+
+    keep_freed_memory()
+    return {
         label: Simulation(
             plan,
             directory / slug(label) if len(named) > 1 else directory,
-            workers=workers,
-            state_memory=state_memory,
+            workers=options["workers"],
+            state_memory=options["state_memory"],
+            checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+            resume=resume,
         )
         for label, plan in named
     }
-    keep_freed_memory()
-    if leads():
-        claim(directory)
+
+
+def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
+    """Run what is to be run, and show what came of it."""
     try:
         train(simulations)
     except KeyboardInterrupt:
-        click.echo(f"feddyn: interrupted; the record so far is in {directory}", err=True)
+        if leads():
+            click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
         sys.exit(130)
     if leads():
         _conclude(simulations, directory)
@@ -109,7 +163,7 @@ def train(simulations: Mapping[str, "Simulation"]) -> None:
             run, rounds = simulation.run, simulation.plan.rounds
             model, metric = _metric(run)
             try:
-                for line in simulation:
+                for line in simulation if run.status == "running" else ():
                     figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
                     if line["round"] < rounds:
                         report(label, line["round"], rounds, figure)

@@ -11,10 +11,11 @@ from feddyn.errors import InputError, nearest
 from feddyn.experiments.methods import METHODS, MODELS, SOLVERS, SOURCES, label
 from feddyn.experiments.schema import choose, parameters
 from feddyn.simulation.evaluation import Evaluation, Target
+from feddyn.simulation.links import Links
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links")
 SCALARS = ("seed", "rounds", "participation", "cohort")
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
 ENTRY = {"label", "algorithm", "solver"}
@@ -138,6 +139,7 @@ def _keys(single: Document) -> set[str]:
         "model": choose(MODELS, single.get("model", {}), "name", "model"),
         "evaluation": Evaluation,
         "target": Target,
+        "links": Links,
     }
     keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
     keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}

@@ -15,6 +15,7 @@ from feddyn.experiments.methods import METHODS, MODELS, SOLVERS, SOURCES
 from feddyn.experiments.optimum import optimum
 from feddyn.experiments.schema import build, choose, parameters
 from feddyn.simulation.evaluation import Evaluation, Target
+from feddyn.simulation.links import Links
 from feddyn.simulation.participation import Participation
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.randomness import integer
@@ -84,6 +85,7 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
         target=target,
         origin=origin,
         cohort=single.get("cohort"),
+        links=build(Links, single["links"], "links") if "links" in single else None,
     )
 
 

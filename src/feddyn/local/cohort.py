@@ -4,7 +4,7 @@ The workspace has shape (settings, devices, d). All settings see the same batche
 would draw on its own; a device that has finished waits, masked, for the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from feddyn.algorithms.base import Vector
 from feddyn.data.population import Rows
 from feddyn.data.transforms import Transform
 from feddyn.local.order import Seeds, orders
-from feddyn.local.work import Step
+from feddyn.local.work import Step, done
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.models.stacked import Way
 
@@ -23,7 +23,8 @@ GATHERED = 1 << 21
 
 
 class Cohort:
-    """Devices that walk in step, each over its own rows and in an order from a seed of its own.
+    """Devices that walk in step, each over its own rows and in an order from a seed of its own; `effort` is the part of
+    its steps that each gets done (empty: all).
 
     `gradients` counts the gradients of single samples that were evaluated, in one setting.
     """
@@ -37,8 +38,9 @@ class Cohort:
         round: int,
         seeds: Seeds,
         transform: Transform | None = None,
+        effort: Sequence[float] = (),
     ):
-        self.rows, self.round, self.seeds, self.transform = rows, round, seeds, transform
+        self.rows, self.round, self.seeds, self.transform, self.effort = rows, round, seeds, transform, effort
         self.theta = model.theta.new_empty(settings, len(seeds), model.size)
         self.stacked = way(self.theta)
         self.gradients = 0
@@ -80,6 +82,8 @@ class Cohort:
         width = int(sizes.max()) if batch_size is None else min(batch_size, int(sizes.max()))
         per_epoch = -(-sizes // width)
         lengths = np.full_like(sizes, steps) if steps is not None else (epochs or 0) * per_epoch
+        if self.effort:
+            lengths = np.array([done(int(n), part) for n, part in zip(lengths, self.effort, strict=True)])
         passes = -(-lengths // per_epoch)
         step = np.arange(int(lengths.max()))[:, None]
         position = (step % per_epoch * width)[..., None] + np.arange(width)

@@ -42,7 +42,8 @@ class Walk(Protocol):
 
 
 class Work:
-    """One device at work: its samples `x`, `y` and the model they train; `seed` sets the order of its samples.
+    """One device at work: its samples `x`, `y` and the model they train; `seed` sets the order of its samples, and
+    `effort` is the part of its steps that it gets done.
 
     `gradients` counts the gradients of single samples that were evaluated.
     """
@@ -55,15 +56,16 @@ class Work:
         round: int,
         seed: int,
         transform: Transform | None = None,
+        effort: float = 1.0,
     ):
         self.model, self.x, self.y, self.round, self.seed, self.transform = model, x, y, round, seed, transform
-        self.theta = model.theta
+        self.theta, self.effort = model.theta, effort
         self.size, self.gradients = len(y), 0
         self._augment = None if transform is None else torch.Generator().manual_seed(seed >> 1)
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk over the device's samples, each epoch in an order of its own; a batch of None is all of them."""
-        left = total_steps(self.size, epochs, steps, batch_size)
+        left = done(total_steps(self.size, epochs, steps, batch_size), self.effort)
         if batch_size is None or batch_size >= self.size:
             yield from [Step(None)] * left
             return
@@ -110,6 +112,11 @@ class Solver(Protocol):
     """
 
     def __call__(self, problem: Problem, work: Work, /) -> Solution: ...
+
+
+def done(steps: int, effort: float) -> int:
+    """How many of so many steps a slow device gets done: at least one."""
+    return max(1, int(steps * effort))
 
 
 def total_steps(size: int, epochs: int | None, steps: int | None, batch_size: int | None) -> int:

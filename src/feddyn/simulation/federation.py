@@ -15,6 +15,7 @@ from feddyn.models.flat import FlatModel
 from feddyn.simulation.crew import Alone, Crew, crew
 from feddyn.simulation.evaluation import Evaluator, Figures, Part
 from feddyn.simulation.grouping import cohorts
+from feddyn.simulation.links import Answers
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import Ranks
 from feddyn.simulation.rehearsal import try_out
@@ -24,12 +25,14 @@ from feddyn.simulation.trainer import LATEST, Task, Trainer
 
 
 class Cost(NamedTuple):
-    """What rounds cost: the models a device transmits relative to FedAvg, bytes, and gradients of single samples."""
+    """What rounds cost: the models a device transmits relative to FedAvg, bytes, gradients of single samples, and bytes
+    to and from devices whose upload was not counted."""
 
     models: int
     bytes_up: int
     bytes_down: int
     gradients: int
+    wasted: int
 
 
 class Shares(NamedTuple):
@@ -71,7 +74,7 @@ class Federation:
         weight_decay = getattr(plan.solver, "weight_decay", 0.0)
         self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
-        self.rounds, self.totals = 0, Cost(0, 0, 0, 0)
+        self.rounds, self.totals = 0, Cost(0, 0, 0, 0, 0)
         # the sum over all devices, kept up as they change; exact, so that thousands of rounds do not add up errors
         self._all_total = zeros(self.model.size, self.initial.device)
         self.trainer.sums.add(self._all_total, self.initial)
@@ -136,10 +139,16 @@ class Federation:
         """The devices that the store has."""
         return sorted(self.trainer.store.slots)
 
-    def step(self, round: int, active: Sequence[int]) -> None:
-        """Run one round, counted from 0; where a device diverges or the run is interrupted, nothing of it is kept."""
+    def step(self, round: int, answers: Answers) -> None:
+        """Run one round, counted from 0; where a device diverges or the run is interrupted, nothing of it is kept.
+
+        Devices whose upload is not counted are not trained: whatever they compute, nobody will know, nor they remember.
+        """
         down = self.algorithm.broadcast(self.server)
-        work = self._share_out(round, active)
+        if not answers.counted:
+            self._complete(round, self._cost(answers, down, 0), self.server, self.active_mean, self._all_total)
+            return
+        work = self._share_out(round, answers)
         try:
             total, gradients = self._sum(work.tasks, down)
             layout, model_sum = self.trainer.layout, self.trainer.model_sum
@@ -148,7 +157,8 @@ class Federation:
                 return self.trainer.sums.value(total[:, layout[name]]).to(self.initial.dtype)
 
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
-            server = self.algorithm.aggregate(self.server, uploads, len(active), self.population.devices)
+            count = len(answers.counted)
+            server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
             active_mean = summed(model_sum) / summed("weight")
             all_total = self._all_total
             if self.trainer.track_all:
@@ -158,29 +168,45 @@ class Federation:
             raise
         finally:
             self.trainer.store.release(work.arrived)
-        spent = self._cost(len(active), down, gradients)
+        self._complete(round, self._cost(answers, down, gradients), server, active_mean, all_total, work)
+
+    def _complete(
+        self,
+        round: int,
+        spent: Cost,
+        server: State,
+        active_mean: Vector,
+        all_total: torch.Tensor,
+        work: Shares | None = None,
+    ) -> None:
+        """Make a round's outcome the state of things, all of it or nothing."""
         with shielded():
             self.rounds, self.totals = round + 1, Cost(*(a + b for a, b in zip(self.totals, spent, strict=True)))
             self.server, self.active_mean, self._all_total = server, active_mean, all_total
             self.__dict__.pop("models", None)  # they are other ones now
+            if work is None:
+                return
             for task in work.tasks:
                 self.trainer.store.commit(task.devices, task.new)
             if self.ranks:
                 self.ranks.settle(self.trainer.store, work.groups, work.owners)
 
-    def _cost(self, active: int, down: State, gradients: int) -> Cost:
-        up = self.trainer.upload.values()
+    def _cost(self, answers: Answers, down: State, gradients: int) -> Cost:
+        up = sum(v.nbytes for v in self.trainer.upload.values())
+        in_vain, counted = len(answers.lost) + len(answers.late), len(answers.counted)
         return Cost(
-            models=sum(v.numel() for v in up) // self.initial.numel(),
-            bytes_up=active * sum(v.nbytes for v in up),
-            bytes_down=active * sum(v.nbytes for v in down.values()),
+            models=sum(v.numel() for v in self.trainer.upload.values()) // self.initial.numel(),
+            bytes_up=(counted + in_vain) * up,
+            bytes_down=(counted + in_vain) * sum(v.nbytes for v in down.values()),
             gradients=gradients,
+            wasted=in_vain * (up + sum(v.nbytes for v in down.values())),
         )
 
-    def _share_out(self, round: int, active: Sequence[int]) -> Shares:
+    def _share_out(self, round: int, answers: Answers) -> Shares:
         """Who trains whom: this process's tasks, and under ranks also whose devices the others are."""
-        store, sizes = self.trainer.store, self.population.sizes_of(active).tolist()
-        size = dict(zip(active, sizes, strict=True))
+        active, store = answers.counted, self.trainer.store
+        sizes = self.population.sizes_of(active).tolist()
+        size, effort = (dict(zip(active, values, strict=True)) for values in (sizes, answers.effort))
         groups = cohorts(active, sizes, self._cohort)
         owners, arrived = [0] * len(groups), dict[int, int]()
         if self.ranks:
@@ -188,7 +214,14 @@ class Federation:
             arrived = self.ranks.fetch(store, groups, owners)
         here = self.ranks.rank if self.ranks else 0
         tasks = [
-            Task(number, round, group, [arrived.get(k, store.slots.get(k)) for k in group], store.stage(group))
+            Task(
+                number,
+                round,
+                group,
+                [arrived.get(k, store.slots.get(k)) for k in group],
+                store.stage(group),
+                [effort[k] for k in group],
+            )
             for number, (group, owner) in enumerate(zip(groups, owners, strict=True))
             if owner == here
         ]

@@ -13,18 +13,23 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError
 from feddyn.identity import describe
+from feddyn.local.sgd import SGD
 from feddyn.local.work import Solver
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.evaluation import Evaluation, Target
 from feddyn.simulation.grouping import cohort_size
+from feddyn.simulation.links import Links
 from feddyn.simulation.participation import Participation, Sampler
 from feddyn.simulation.record import Setting
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts. `origin` says how to make the initial model again, empty if it exists only in memory;
-    `cohort` how many devices are trained as one batched computation at most (None: as many as pays, 1: a loop)."""
+    """A run before it starts.
+
+    `origin` says how to make the initial model again, empty if it exists only in memory; `cohort` how many devices are
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
+    """
 
     model: nn.Module
     population: Population
@@ -38,16 +43,18 @@ class Plan:
     target: Target | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
     cohort: int | None = None
+    links: Links | None = None
 
     def __post_init__(self) -> None:
         require_whole("", "rounds", self.rounds, 1)
         require_whole("", "seed", self.seed, 0)
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
-        for name, kind in (*kinds, ("target", Target | None)):
+        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
             if not isinstance(value := getattr(self, name), kind):
-                raise InputError(
-                    f"{name} must be a {getattr(kind, '__name__', 'Target')}, not a {type(value).__name__}"
-                )
+                wanted = getattr(kind, "__name__", name.capitalize())
+                raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
+        if self.links and self.links.slow > 0 and not isinstance(self.solver, SGD):
+            raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
         for name in ("solver", "loss"):
             if not callable(value := getattr(self, name)) or isinstance(value, type):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
@@ -81,6 +88,7 @@ class Plan:
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
             "cohort": self.cohort,
+            **({"links": _fields(self.links)} if self.links else {}),
             "evaluation": {"every": self.evaluation.every, "models": list(self.evaluation.models)},
         }
         if self.loss is not nn.functional.cross_entropy:

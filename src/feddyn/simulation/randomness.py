@@ -5,14 +5,14 @@ methods of a comparison see the same schedule, initial model and batches.
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from feddyn.local.order import Seeds, hashes
 
-Purpose: TypeAlias = Literal["participation", "batches", "layers", "model"]
-_KEYS: dict[Purpose, int] = {"participation": 0, "batches": 1, "layers": 2, "model": 3}
+Purpose: TypeAlias = Literal["participation", "batches", "layers", "model", "links", "effort", "offline"]
+_KEYS: dict[Purpose, int] = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 
 
 def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:

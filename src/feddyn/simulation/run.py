@@ -17,7 +17,8 @@ from feddyn.local.work import Solver
 from feddyn.models.flat import Loss, with_parameters
 from feddyn.simulation.evaluation import Evaluation, Figures, Name, Target
 from feddyn.simulation.federation import Federation
-from feddyn.simulation.participation import Participation
+from feddyn.simulation.links import Answers, Links
+from feddyn.simulation.participation import Participation, Sampler
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.ranks import ranks
 from feddyn.simulation.record import Line, Setting, key
@@ -25,7 +26,7 @@ from feddyn.simulation.saving import Every, Saver
 from feddyn.simulation.trainer import HELP
 
 EXPLODED = 1e6
-"""A loss of this many times the initial one (plus 1) counts as an explosion."""
+"""A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
 COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
 
 
@@ -102,6 +103,7 @@ class Simulation:
             known = ", ".join(initial[plan.target.model])
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
         self.run = Run(setting, plan.model, self.federation.models, initial)
+        self._start_norm = float(self.federation.initial.norm())
         self._saver = Saver(Path(out), setting, checkpoint or Every(), self._group) if out is not None else None
         self._resume = resume
         if self._saver and resume and (found := self._saver.ended()):
@@ -143,17 +145,26 @@ class Simulation:
     def _lines(self) -> Iterator[Line]:
         sampler, stop = self.plan.sampler(), self.plan.target is not None and self.plan.target.stop
         if self.federation.rounds > len(self.run.history):  # interrupted between a round and its line
-            yield self._line(sampler.active(self.federation.rounds - 1))
+            yield self._line(self._answers(sampler, self.federation.rounds - 1))
         while self.federation.rounds < self.plan.rounds and not (stop and self.run.reached):
-            active = sampler.active(self.federation.rounds)
-            self.federation.step(self.federation.rounds, active)
-            yield self._line(active)
+            answers = self._answers(sampler, self.federation.rounds)
+            self.federation.step(self.federation.rounds, answers)
+            yield self._line(answers)
 
-    def _line(self, active: list[int]) -> Line:
+    def _answers(self, sampler: Sampler, round: int) -> Answers:
+        asked, links = sampler.active(round), self.plan.links
+        return links.answers(self.plan.seed, round, asked) if links else Answers(asked, [1.0] * len(asked), [], [], [])
+
+    def _line(self, answers: Answers) -> Line:
         """The round that was just completed."""
         number = self.federation.rounds
-        line: Line = dict(zip(COUNTS, (number, *self.federation.totals), strict=True))
-        line["active"] = active
+        line: Line = dict(zip((*COUNTS, "wasted"), (number, *self.federation.totals), strict=True))
+        line["active"] = answers.counted
+        if self.plan.links:
+            line |= {"offline": answers.offline, "lost": answers.lost, "late": answers.late}
+            line["slow"] = sum(effort < 1 for effort in answers.effort)
+        else:
+            del line["wasted"]
         line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
@@ -169,8 +180,10 @@ class Simulation:
     def _refuse_explosion(self, line: Line) -> None:
         where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
         for name, norm in line["norms"].items():
-            if not math.isfinite(norm):
-                raise DivergenceError(f"the server's {name} became infinite {where}")
+            # what starts at zero (h, c) is compared with its size after the first round
+            start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)
+            if not (math.isfinite(norm) and norm <= EXPLODED * (1 + start)):
+                raise DivergenceError(f"the norm of the server's {name} exploded to {norm:.3g} {where}")
         for name, figures in line.get("models", {}).items():
             if not figures["loss"] <= EXPLODED * (1 + abs(self.run.initial[name]["loss"])):
                 raise DivergenceError(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
@@ -190,6 +203,7 @@ def simulate(
     target: Target | None = None,
     out: str | PathLike[str] | None = None,
     cohort: int | None = None,
+    links: Links | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
     resume: bool = False,
@@ -200,6 +214,7 @@ def simulate(
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
     target: stop at the first round that reaches it. out: a new directory for the record.
     cohort: how many devices train as one batched computation (None: as many as pays, 1: one by one).
+    links: how uploads are lost or late, and devices offline or slow (None: never).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
     resume: go on with the run whose record is in `out`, if there is one; checkpoint: how often a run with a record is
@@ -208,7 +223,18 @@ def simulate(
     """
     evaluation = evaluation or Evaluation()
     plan = Plan(
-        model, population, algorithm, solver, participation, rounds, seed, loss, evaluation, target, cohort=cohort
+        model,
+        population,
+        algorithm,
+        solver,
+        participation,
+        rounds,
+        seed,
+        loss,
+        evaluation,
+        target,
+        cohort=cohort,
+        links=links,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
     if simulation.run.status == "running":

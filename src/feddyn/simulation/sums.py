@@ -27,10 +27,14 @@ class ExactSums:
         bits = max(terms - 1, 1).bit_length()
         self.limit, self._fine = 2.0 ** (44 - bits), 2.0 ** (62 - bits)
 
+    def fits(self, terms: Vector) -> bool:
+        """Whether all numbers are below the limit; those that are none are not."""
+        smallest, largest = (float(extreme) for extreme in torch.aminmax(terms))
+        return smallest > -self.limit and largest < self.limit
+
     def add(self, total: torch.Tensor, terms: Vector) -> bool:
         """Add a vector, or several stacked, to a sum (2, d); False, and nothing added, where a number is too large."""
-        smallest, largest = (float(extreme) for extreme in torch.aminmax(terms))
-        if not (smallest > -self.limit and largest < self.limit):  # also where they are not a number
+        if not self.fits(terms):
             return False
         terms = terms.float() if terms.dtype.itemsize < 4 else terms
         high = (terms * COARSE).round_()

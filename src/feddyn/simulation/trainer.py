@@ -26,13 +26,14 @@ LATEST = "latest"
 
 class Task(NamedTuple):
     """Devices to train in one go: its place in the round, the slots of the devices' states (None: the initial one) and
-    of what becomes of them."""
+    of what becomes of them, and the part of its steps that each gets done."""
 
     number: int
     round: int
     devices: list[int]
     old: list[int | None]
     new: list[int]
+    effort: list[float]
 
 
 class Trainer:
@@ -99,7 +100,11 @@ class Trainer:
         for name, vector in terms.items():
             if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
-        self.store.write(task.new, {LATEST: found.theta} | {f"state.{name}": vector for name, vector in state.items()})
+        states = {f"state.{name}": vector for name, vector in state.items()}
+        for name, vector in states.items():
+            if not self.sums.fits(vector):
+                raise self._diverged(name, vector, task)
+        self.store.write(task.new, {LATEST: found.theta, **states})
         return gradients
 
     def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
@@ -125,11 +130,12 @@ class Trainer:
         transform = self.population.transform
         if self.way is not None:
             assert isinstance(self.solver, SGD)
-            cohort = Cohort(self.model, self.way, 1, self.population.rows(task.devices), task.round, seeds, transform)
+            rows = self.population.rows(task.devices)
+            cohort = Cohort(self.model, self.way, 1, rows, task.round, seeds, transform, task.effort)
             theta, path = self.solver(problem, cohort)
             return Solution(theta[0], path), cohort.gradients
         (k,) = task.devices
-        work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform)
+        work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform, task.effort[0])
         self._layers.manual_seed(integer(self.seed, "layers", task.round, k))
         versions = _versions(problem)
         solution = self.solver(problem, work)
@@ -141,12 +147,16 @@ class Trainer:
         return Solution(solution.theta.detach().to(problem.start), solution.path), work.gradients
 
     def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
-        rows = vectors.reshape(len(task.devices), -1).abs().amax(1)
-        first = int((~(rows < self.sums.limit)).nonzero()[0])
-        what = "its model" if name == self.model_sum else f"what it uploads, {name.removeprefix('up.')},"
-        device = self.population.name(task.devices[first])
-        found = "is not finite" if not bool(rows[first].isfinite()) else f"reached {float(rows[first]):.1e}"
-        return DivergenceError(f"device {device} diverged in round {task.round + 1} ({what} {found}); {HELP}")
+        rows = vectors.reshape(len(task.devices), -1).double()
+        first = int((~(rows.abs().amax(1) < self.sums.limit)).nonzero()[0])
+        kind, _, word = name.partition(".")
+        what = (
+            "its model" if name == self.model_sum else f"its state {word}" if kind == "state" else f"its upload {word}"
+        )
+        device, norm = self.population.name(task.devices[first]), float(rows[first].norm())
+        return DivergenceError(
+            f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e}); {HELP}"
+        )
 
 
 def _versions(problem: Problem) -> list[int]:

@@ -1,0 +1,109 @@
+"""Mutated settings and command lines: never a traceback, never a hang, always a sentence that names the field.
+
+`python -m tests.test_fuzz SEED COUNT` tries more of them.
+"""
+
+import copy
+import random
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from feddyn import cli
+from feddyn.errors import FeddynError
+from feddyn.experiments.documents import read
+from feddyn.experiments.setting import plans
+from feddyn.simulation.run import Simulation
+
+from .test_cli import COMPARISON, SINGLE
+
+DOCUMENTS = (SINGLE, COMPARISON, SINGLE + "[links]\nlost = 0.1\n[target]\nmetric = 'accuracy'\nvalue = 0.9\n")
+VALUES: tuple[Any, ...] = (
+    *(-1, 0, 0.0, -0.5, 1.5, 3, 10**30, float("nan"), float("inf"), -float("inf"), 1e308, 1e-320),
+    *("", "feddyn", "\u0000", "a" * 500, "nan", "../..", True, False, [], [[]], [1, "a"], {}, {"name": 3}, [[0, 99]]),
+)
+
+
+def mutate(document: dict[str, Any], dice: random.Random) -> tuple[dict[str, Any], str]:
+    """A document with one thing changed, and the name of the field."""
+    document = copy.deepcopy(document)
+    table: Any = document
+    key: Any = dice.choice(list(table))
+    while isinstance(table[key], dict | list) and table[key] and dice.random() < 0.8:
+        table = table[key]
+        key = dice.choice(list(table) if isinstance(table, dict) else range(len(table)))
+    kind = dice.random()
+    if kind < 0.15 and isinstance(table, dict):
+        del table[key]
+    elif kind < 0.3 and isinstance(table, dict):
+        key = dice.choice(["alhpa", "Rounds", "lr ", "", "x" * 50, "population.kind"])
+        table[key] = 1
+    else:
+        table[key] = dice.choice(VALUES)
+    return document, str(key)
+
+
+def attempts(seed: int, count: int) -> Iterator[tuple[str, list[str], str]]:
+    """A settings file, words for --set, and the field that was changed ('' where it cannot be known)."""
+    dice = random.Random(seed)
+    documents = [tomllib.loads(text) for text in DOCUMENTS]
+    for _ in range(count):
+        which = dice.random()
+        index = dice.randrange(len(documents))
+        if which < 0.6:
+            document, field = mutate(documents[index], dice)
+            yield tomli_w.dumps(document), [], field
+        elif which < 0.8:
+            key = dice.choice(
+                ["solver.lr", "algorithm.alpha", "rounds", "population.kind", "cohort", "nosuch", "a.b.c", ""]
+            )
+            value = dice.choice(VALUES)
+            yield DOCUMENTS[index], [f"{key}={value}"], key.split(".")[-1]
+        else:
+            text = list(DOCUMENTS[index])
+            for _ in range(dice.randrange(1, 4)):
+                text[dice.randrange(len(text))] = dice.choice('\n=[]"{}#.,-\u00e9 0')
+            yield "".join(text), [], ""
+
+
+def check(file: Path, text: str, changes: list[str], field: str) -> bool:
+    """Whether an attempt is a setting; if not, it is refused in one sentence that names the field."""
+    file.write_text(text, encoding="utf-8")
+    try:
+        for _, plan in plans(read(file), changes):
+            Simulation(plan)
+    except FeddynError as error:
+        sentence = str(error)
+        assert len(sentence.splitlines()) == 1 or "\n" in field, sentence
+        assert field.strip() in sentence or field.isdigit(), (field, sentence, text)
+        return False
+    return True
+
+
+def test_two_thousand_attempts(tmp_path: Path) -> None:
+    found = [check(tmp_path / "my.toml", *attempt) for attempt in attempts(0, 2000)]
+    assert 100 < sum(found) < 1500
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--seed", "-1"], ["run", "--workers", "0"], ["resume"], ["nosuch"], ["run", "--x"]]
+)
+def test_words_that_mean_nothing(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.setattr(sys, "argv", ["feddyn", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+if __name__ == "__main__":
+    place = Path("/tmp/feddyn-fuzz.toml")
+    print(sum(check(place, *attempt) for attempt in attempts(int(sys.argv[1]), int(sys.argv[2]))), "were settings")
