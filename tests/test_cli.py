@@ -223,7 +223,7 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (SINGLE.replace("[solver]", "[sovler]"), [], "sovler is not known in a setting; did you mean 'solver'?"),
         (SINGLE.replace("rounds = 6", ""), [], "rounds is missing"),
         (SINGLE.replace("rounds = 6", "rounds ="), [], "is not valid TOML"),
-        (SMALL, [], "algorithm.name is missing"),
+        (SMALL, [], "the setting has no method"),
         (COMPARISON + '[algorithm]\nname = "fedavg"', [], "either an [algorithm] or [[compare]]"),
         (SINGLE + '[target]\nmetric = "acuracy"\nvalue = 1.0', [], "target.metric must be one of"),
         (SINGLE + "[target]\ngap = -1", [], "target.gap must be a number above 0"),

@@ -1,10 +1,16 @@
-"""Runs that are interrupted, crash or lose files go on to the same bits."""
+"""Runs that are interrupted, crash or lose files go on to the same bits.
+
+`python -m tests.simulation.test_resume SEED COUNT` kills more of them.
+"""
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +20,9 @@ import pytest
 import torch
 
 import feddyn
+from feddyn.data.stored import Stored
 from feddyn.simulation import files
+from feddyn.simulation.checkpoint import _digest
 
 from .engine_cases import cases
 
@@ -196,8 +204,6 @@ def test_what_cannot_be_resumed_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     for file in (out / "checkpoint").glob("*.json"):
         body = json.loads(file.read_text())
         body["checkpoint"]["key"] = "0" * 16
-        from feddyn.simulation.checkpoint import _digest
-
         body["sha256"] = _digest(body["checkpoint"])
         file.write_text(json.dumps(body))
     with pytest.raises(feddyn.InputError, match="belongs to another setting"):
@@ -237,31 +243,75 @@ def test_a_full_disk_keeps_the_checkpoint_before(
     assert contents(out) == undisturbed
 
 
-SCRIPT = """
-import sys
-from tests.simulation.test_resume import arguments
-import feddyn
-feddyn.simulate(**arguments(), out=sys.argv[1], resume=True, checkpoint=feddyn.Every(rounds=1), workers=2)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_process_that_is_killed_at_any_time(number: int, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
-    """Killed again and again, each time a little later, until it is done."""
-    out, root = tmp_path / "out", Path(__file__).parents[2]
-    killed = 0
-    for delay in range(60):
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, out], cwd=root, stderr=subprocess.DEVNULL)
-        lines = (out / "rounds.jsonl").stat().st_size if (out / "rounds.jsonl").exists() else 0
+def _in_a_process(out: Path, workers: int) -> int:
+    """A run in a process that can be killed, as quickly as a fork."""
+    if (child := os.fork()) == 0:
         try:
-            while process.poll() is None:
-                size = (out / "rounds.jsonl").stat().st_size if (out / "rounds.jsonl").exists() else 0
-                if size > lines:
-                    process.wait(0.003 * (delay % 5))
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(number)
-            process.wait()
-            killed += 1
-    assert killed >= 3
-    assert contents(out) == undisturbed
+            torch.set_num_threads(1)
+            feddyn.simulate(**arguments(), out=out, workers=workers, checkpoint=feddyn.Every(rounds=1), resume=True)
+        finally:
+            os._exit(0)
+    return child
+
+
+def killed_at_random(undisturbed: dict[str, bytes], place: Path, seed: int, count: int) -> int:
+    """Kill so many runs, each at a random instant, and resume each; how many were killed before they were done."""
+    dice, early = random.Random(seed), 0
+    start = time.monotonic()
+    os.waitpid(_in_a_process(place / "timed", 1), 0)
+    whole = time.monotonic() - start
+    for number in range(count):
+        out = place / str(number)
+        child = _in_a_process(out, 1 + number % 2)
+        time.sleep(dice.random() * whole)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        early += not (out / "summary.json").exists()
+        feddyn.simulate(**arguments(), out=out, workers=1, resume=True)
+        assert contents(out) == undisturbed, f"seed {seed}, kill {number}"
+    return early
+
+
+def test_fifty_runs_that_are_killed_at_random_instants(undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    assert killed_at_random(undisturbed, tmp_path, seed=0, count=50) > 25
+
+
+def test_a_run_that_diverges_keeps_its_last_good_checkpoint(unbalanced: Stored, tmp_path: Path) -> None:
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        return feddyn.Solution(problem.start + (float("nan") if work.round == 3 else 1.0))
+
+    parts = (torch.nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve)
+    words = r"device \d diverged in round 4 \(the norm of its model is nan\); .*lr_decay.*clip.*larger alpha"
+    with pytest.raises(feddyn.DivergenceError, match=words):
+        feddyn.simulate(*parts, participation=2, rounds=9, out=tmp_path / "out")
+    names = {file.name for file in (tmp_path / "out" / "checkpoint").iterdir()}
+    assert names == {"000003.json", "000003.server.safetensors", "000003.devices.safetensors"}
+    again = feddyn.simulate(*parts, participation=2, rounds=9, out=tmp_path / "out", resume=True)
+    assert (again.status, len(again.history)) == ("diverged", 3)
+
+
+def test_a_run_whose_device_kills_its_workers_can_be_resumed(unbalanced: Stored, tmp_path: Path) -> None:
+    """The third round ends its workers while a file is there; without it the run goes on."""
+    trap = tmp_path / "trap"
+    trap.touch()
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        if work.round == 2 and trap.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return feddyn.Solution(problem.start + 1.0 + work.round)
+
+    arguments: dict[str, Any] = {"participation": 2, "rounds": 5, "workers": 2}
+    parts = (torch.nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve)
+    with pytest.raises(feddyn.FeddynError, match=r"training device \d in round 3 ended its worker 3 times"):
+        feddyn.simulate(*parts, **arguments, out=tmp_path / "out")
+    trap.unlink()
+    rest = feddyn.simulate(*parts, **arguments, out=tmp_path / "out", resume=True)
+    assert rest.history == feddyn.simulate(*parts, **arguments).history
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        calm = Path(folder) / "undisturbed"
+        feddyn.simulate(**arguments(), out=calm, workers=1)
+        early = killed_at_random(contents(calm), Path(folder), int(sys.argv[1]), int(sys.argv[2]))
+        print(f"{sys.argv[2]} runs, {early} of them killed before they were done: the same bits every time")

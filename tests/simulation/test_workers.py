@@ -62,7 +62,7 @@ def test_workers_that_are_killed_are_replaced_and_nothing_is_lost(alone: dict[st
         arguments["algorithm"],
         arguments["solver"],
         arguments["participation"],
-        12,
+        20,
     )
     calm = feddyn.Simulation(plan, workers=1)
     list(calm)
@@ -80,7 +80,7 @@ def test_workers_that_are_killed_are_replaced_and_nothing_is_lost(alone: dict[st
         killed += 1
     for killer in killers:
         os.waitpid(killer, 0)
-    assert killed == 12
+    assert killed == 20
     assert stormy.run.history == calm.run.history
     assert all(torch.equal(stormy.run.models[k], calm.run.models[k]) for k in calm.run.models)
 

@@ -48,6 +48,8 @@ def expand(document: Document) -> list[tuple[str, Document]]:
         if key in TABLES and not isinstance(value, dict):
             raise InputError(f"{key} must be a table, not {value!r}")
     common = {key: value for key, value in copy.deepcopy(document).items() if key != "compare"}
+    if "compare" not in document and "algorithm" not in document:
+        raise InputError("the setting has no method: write an [algorithm] table with a name, or [[compare]] entries")
     if "compare" not in document:
         return [_resolve(common, {}, "algorithm")]
     if "algorithm" in document:
@@ -66,7 +68,7 @@ def expand(document: Document) -> list[tuple[str, Document]]:
         if not short:
             raise InputError(f"compare: the label {name!r} has neither a letter nor a digit")
         if slugs.count(short) > 1:
-            raise InputError(f"compare: two methods are called {name!r} or nearly so; give each a label of its own")
+            raise InputError(f"compare: two methods have the name {name!r} or nearly so; give each a label of its own")
     return singles
 
 

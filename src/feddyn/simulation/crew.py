@@ -25,6 +25,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.simulation.evaluation import Evaluator, Part
 from feddyn.simulation.memory import keep_freed_memory, shared
 from feddyn.simulation.rehearsal import confined
+from feddyn.simulation.shield import SIGNALS
 from feddyn.simulation.sums import zeros
 from feddyn.simulation.trainer import Task, Trainer
 
@@ -79,8 +80,8 @@ class Alone(Crew):
 class Workers(Crew):
     """So many processes of one thread each; one that dies is replaced, and what it did in the round is done again."""
 
-    def __init__(self, trainer: Trainer, evaluator: Evaluator, count: int, models: int):
-        self.trainer, self.evaluator = trainer, evaluator
+    def __init__(self, trainer: Trainer, evaluator: Evaluator, count: int, models: int, private: Sequence[int]):
+        self.trainer, self.evaluator, self._private = trainer, evaluator, private
         like = trainer.initial
         self._down = {name: shared((size,), like.dtype) for name, size in trainer.down.items()}
         self._models = shared((models, like.numel()), like.dtype)
@@ -160,7 +161,12 @@ class Workers(Crew):
         else:
             self._pipes.append(here)
         process = multiprocessing.get_context("fork").Process(target=self._work, args=(place, there), daemon=True)
-        process.start()
+        # signals wait until the worker has handlers of its own
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         there.close()
         self._processes[place:] = [process, *self._processes[place + 1 :]]
 
@@ -168,8 +174,11 @@ class Workers(Crew):
         """A worker's life: jobs come in, results go out, until the pipe is closed or its other end dies."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out the work
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         for other in self._pipes:
             other.close()
+        for handle in self._private:
+            os.close(handle)
         torch.set_num_threads(1)
         keep_freed_memory()
         total = self._totals[place]
@@ -213,7 +222,7 @@ def placed(job: Job) -> Iterator[None]:
         raise
 
 
-def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: int) -> Crew:
+def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: int, private: Sequence[int]) -> Crew:
     """Workers (None: one for each core that this process may use), or this process where there would be only one."""
     possible = _can_fork() and trainer.initial.device.type == "cpu"
     if workers is None:
@@ -225,7 +234,7 @@ def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: in
             f"workers = {workers} needs Linux, a model on the CPU and no CUDA device in sight (CUDA does not survive a "
             "fork): use workers = 1, or several ranks with torchrun"
         )
-    return Workers(trainer, evaluator, workers, models)
+    return Workers(trainer, evaluator, workers, models, private)
 
 
 def _can_fork() -> bool:

@@ -81,11 +81,12 @@ class Federation:
         self._all_total *= self.population.devices
         self._crew: Crew = Alone(self.trainer, self.evaluator)
 
-    def start(self, workers: int | None) -> None:
-        """Get helpers; until then, and after `close`, this process does everything."""
+    def start(self, workers: int | None, private: Sequence[int] = ()) -> None:
+        """Get helpers, which close `private` handles; until then, and after `close`, this process does everything."""
         if self.ranks and workers is None:
             workers = 1  # there are other ranks for the other cores
-        self._crew = crew(self.trainer, self.evaluator, workers, len(self.plan.evaluation.models))
+        models = len(self.plan.evaluation.models)
+        self._crew = crew(self.trainer, self.evaluator, workers, models, private)
 
     def close(self) -> None:
         """Let the helpers go."""

@@ -38,10 +38,11 @@ class Sampler:
     def _check_schedule(self, schedule: Sequence[Sequence[int]]) -> None:
         if len(schedule) < self.rounds:
             raise InputError(
-                f"the schedule has {len(schedule)} rounds, but {self.rounds} are to be run: add a list for each"
+                f"participation: the schedule has {len(schedule)} rounds, but {self.rounds} are to be run: "
+                "add a list for each"
             )
         for number, active in enumerate(schedule, 1):
-            where = f"round {number} of the schedule"
+            where = f"participation: round {number} of the schedule"
             if isinstance(active, str) or not isinstance(active, Sequence):
                 raise InputError(f"{where} must be a list of device numbers, not {active!r}")
             if not active:

@@ -83,7 +83,7 @@ class Record:
         self.directory = directory
         self._files = ExitStack()
         weakref.finalize(self, self._files.close)  # whatever happens, nobody is locked out by who is gone
-        self._files.enter_context(_lock(directory))
+        self.lock = self._files.enter_context(_lock(directory))
 
     def _open(self, word: str) -> None:
         try:

@@ -119,7 +119,7 @@ class Simulation:
             run.history, run.models = saver.open(self.federation, self._resume), self.federation.models
             self._find_target()
         try:
-            self.federation.start(self.workers)
+            self.federation.start(self.workers, saver.private if saver else ())
             for line in self._lines():
                 run.models = self.federation.models
                 run.history.append(line)

@@ -78,6 +78,11 @@ class Saver:
             record.release()
             raise
 
+    @property
+    def private(self) -> list[int]:
+        """Handles that processes started from here must not keep: a lock outlives who holds it as long as they do."""
+        return [self._record.lock.fileno()] if self._record else []
+
     def line(self, line: Line, federation: Federation) -> None:
         """Record a round, and save the run if it is time."""
         self._write(lambda record: record.line(line))

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def shielded() -> Iterator[None]:
@@ -21,6 +23,3 @@ def shielded() -> Iterator[None]:
             signal.signal(number, handler)
         for late in seen:
             signal.raise_signal(late)
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
