@@ -185,19 +185,18 @@ class Workers(Crew):
         while True:
             try:
                 fresh, job = pipe.recv()
+                pipe.send(self._result(job, total.zero_() if fresh else total))
             except (EOFError, OSError):
                 os._exit(0)
-            try:
-                result: Any = self._result(job, total.zero_() if fresh else total)
-            except Exception as error:
-                result = _sendable(error)
-            pipe.send(result)
 
-    def _result(self, job: Job, total: torch.Tensor) -> int | list[Part]:
-        if isinstance(job, Task):
-            self.trainer.model.module.train()
-            return self.trainer.train(job, self._down, total)
-        return [self.evaluator.chunk(self._models[model], chunk) for model, chunk in job]
+    def _result(self, job: Job, total: torch.Tensor) -> int | list[Part] | Exception:
+        try:
+            if isinstance(job, Task):
+                self.trainer.model.module.train()
+                return self.trainer.train(job, self._down, total)
+            return [self.evaluator.chunk(self._models[model], chunk) for model, chunk in job]
+        except Exception as error:
+            return _sendable(error)
 
     def _given_up(self, job: Job, place: int) -> FeddynError:
         self._processes[place].join()
