@@ -21,7 +21,16 @@ def feddyn(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def interrupt(*words: str, cwd: Path, watched: str, number: int) -> tuple[int, str]:
     """Start a run and send it a signal as soon as a file has three lines."""
-    process = subprocess.Popen([*FEDDYN, *words], cwd=cwd, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [*FEDDYN, *words],
+        cwd=cwd,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored where the tests run in the background
+    )
     file, end = cwd / watched, time.monotonic() + 60
     while process.poll() is None and time.monotonic() < end:
         if file.exists() and file.read_bytes().count(b"\n") >= 3:
