@@ -6,6 +6,7 @@
 import copy
 import random
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,5 +106,6 @@ def test_words_that_mean_nothing(
 
 
 if __name__ == "__main__":
-    place = Path("/tmp/feddyn-fuzz.toml")
-    print(sum(check(place, *attempt) for attempt in attempts(int(sys.argv[1]), int(sys.argv[2]))), "were settings")
+    with tempfile.TemporaryDirectory() as folder:
+        tried = attempts(int(sys.argv[1]), int(sys.argv[2]))
+        print(sum(check(Path(folder) / "my.toml", *attempt) for attempt in tried), "were settings")
