@@ -193,6 +193,60 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
         assert contents(out) == undisturbed
 
 
+def test_after_a_damaged_checkpoint_the_next_ones_are_whole(undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    """The checkpoint of round 5 is damaged; the run goes on from round 4 and is stopped when round 5 has been saved
+    again, and after round 6: what was written in the place of the damaged one must not be taken for it."""
+    out = tmp_path / "out"
+    _interrupted(out)
+    file = out / "checkpoint" / "000005.json"
+    file.write_bytes(file.read_bytes()[:-9])
+    for stop in (5, 6):
+        simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, resume=True, checkpoint=feddyn.Every(rounds=1))
+        for line in simulation:
+            if line["round"] == stop:
+                break
+        assert simulation.passed_over == (["000005.json"] if stop == 5 else [])
+        del simulation, line
+        assert (out / "checkpoint" / f"{stop:06d}.json").exists()
+    feddyn.simulate(**arguments(), out=out, resume=True)
+    assert contents(out) == undisturbed
+
+
+def test_device_states_are_written_anew_when_most_of_them_are_old(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no room for old ones every checkpoint has all devices; one of those that fails loses none of them."""
+    out, rows = tmp_path / "out", "feddyn.simulation.checkpoint.ROWS"
+    simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=100))
+    saver = simulation._saver
+    assert saver is not None
+    for line in simulation:
+        if line["round"] in (1, 2, 3):
+            saver.save(simulation.federation)
+            assert len(saver.checkpoints._segments) == line["round"]
+        if line["round"] == 5:
+            with monkeypatch.context() as patch:
+                patch.setattr("feddyn.simulation.checkpoint.write_whole", _full)
+                patch.setattr(rows, -1000)
+                with pytest.raises(feddyn.FeddynError, match="before it is kept"):
+                    saver.save(simulation.federation)
+            break
+    del simulation, line, saver
+    monkeypatch.setattr(rows, 1)
+    simulation = feddyn.Simulation(
+        feddyn.Plan(**arguments()), out, workers=1, resume=True, checkpoint=feddyn.Every(rounds=1)
+    )
+    list(simulation)
+    saver = simulation._saver
+    assert saver is not None
+    assert len(saver.checkpoints._segments) < 4
+    assert contents(out) == undisturbed
+
+
+def _full(*_: object) -> str:
+    raise OSError(28, "No space left on device")
+
+
 def test_what_cannot_be_resumed_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     out = tmp_path / "out"
     _interrupted(out)

@@ -134,6 +134,9 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path) -> None
             click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
         sys.exit(130)
     if leads():
+        for label, simulation in simulations.items():
+            for name in simulation.passed_over:
+                click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
         _conclude(simulations, directory)
     failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
     if failed:

@@ -46,17 +46,16 @@ class Checkpoints:
     def __init__(self, directory: Path, key: str):
         self.directory, self.key = directory, key
         self._segments: list[dict[str, Any]] = []
+        self._damaged: set[str] = set()
         self.passed_over: list[str] = []
 
     def save(self, position: Position, store: Store) -> None:
         """Write a checkpoint; of the devices only those that changed, unless most of what is on disk is out of date."""
-        changed, name = sorted(store.changed), f"{position.round:06d}"
-        written = sum(segment["devices"] for segment in self._segments)
-        if written + len(changed) > 2 * len(store.slots) + ROWS:
-            changed, self._segments = sorted(store.slots), []
+        changed, name, segments = sorted(store.changed), f"{position.round:06d}", list(self._segments)
+        if sum(segment["devices"] for segment in segments) + len(changed) > 2 * len(store.slots) + ROWS:
+            changed, segments = sorted(store.slots), []
         try:
             self.directory.mkdir(exist_ok=True)
-            segments = list(self._segments)
             if changed and store.width:
                 file = self.directory / f"{name}.devices.safetensors"
                 digest = write_whole(file, _rows(changed, store))
@@ -80,6 +79,7 @@ class Checkpoints:
                 f"({error.strerror}); the one before it is kept"
             ) from None
         self._segments = segments
+        self._damaged.discard(f"{name}.json")
         store.changed.clear()
         self._tidy()
 
@@ -88,6 +88,7 @@ class Checkpoints:
         for file in sorted(self.directory.glob("*.json"), reverse=True):
             body = self._whole(file)
             if body is None:
+                self._damaged.add(file.name)
                 self.passed_over.append(file.name)
                 continue
             self._segments = body["devices"]
@@ -120,9 +121,7 @@ class Checkpoints:
 
     def _tidy(self) -> None:
         """Remove what no checkpoint that is kept refers to."""
-        whole = [
-            file for file in sorted(self.directory.glob("*.json"), reverse=True) if file.name not in self.passed_over
-        ]
+        whole = [file for file in sorted(self.directory.glob("*.json"), reverse=True) if file.name not in self._damaged]
         needed = {file.name for file in whole[:KEPT]}
         for file in whole[:KEPT]:
             body = json.loads(file.read_bytes())["checkpoint"]

@@ -142,6 +142,11 @@ class Simulation:
                 sound = run.status == "interrupted" or self.federation.rounds == len(run.history)
                 saver.close(self.federation if sound else None, run.summary, run.models)
 
+    @property
+    def passed_over(self) -> list[str]:
+        """Checkpoints that were damaged, so that the run went on from the one before them."""
+        return self._saver.checkpoints.passed_over if self._saver else []
+
     def _lines(self) -> Iterator[Line]:
         sampler, stop = self.plan.sampler(), self.plan.target is not None and self.plan.target.stop
         if self.federation.rounds > len(self.run.history):  # interrupted between a round and its line
