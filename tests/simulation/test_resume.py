@@ -243,6 +243,26 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
     assert contents(out) == undisturbed
 
 
+def test_a_read_only_directory_is_refused_and_an_interrupted_run_in_it_is_kept(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _interrupted(tmp_path / "begun")
+    whole = Path.open
+
+    def read_only(path: Path, mode: str = "r", *words: Any, **more: Any) -> Any:
+        if mode in ("wb", "ab", "a"):
+            raise OSError(30, "Read-only file system")
+        return whole(path, mode, *words, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", read_only)
+        for out, resume in ((tmp_path / "begun", True), (tmp_path / "new", False)):
+            with pytest.raises(feddyn.InputError, match="cannot be used: Read-only file system"):
+                feddyn.simulate(**arguments(), out=out, resume=resume)
+    feddyn.simulate(**arguments(), out=tmp_path / "begun", resume=True)
+    assert contents(tmp_path / "begun") == undisturbed
+
+
 def _full(*_: object) -> str:
     raise OSError(28, "No space left on device")
 
