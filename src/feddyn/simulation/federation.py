@@ -74,6 +74,7 @@ class Federation:
         weight_decay = getattr(plan.solver, "weight_decay", 0.0)
         self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
+        self._norms = torch.zeros(len(self.trainer.norms), dtype=torch.float64)
         self.rounds, self.totals = 0, Cost(0, 0, 0, 0, 0)
         # the sum over all devices, kept up as they change; exact, so that thousands of rounds do not add up errors
         self._all_total = zeros(self.model.size, self.initial.device)
@@ -125,7 +126,7 @@ class Federation:
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on, besides the devices' states."""
         server = {f"server.{name}": vector for name, vector in self.server.items()}
-        return {**server, "active": self.active_mean, "all": self._all_total}
+        return {**server, "active": self.active_mean, "all": self._all_total, "norms": self._norms}
 
     def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
@@ -133,7 +134,14 @@ class Federation:
         self.rounds, self.totals = rounds, Cost(*totals)
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
+        self._norms = vectors["norms"]
         self.__dict__.pop("models", None)
+
+    @property
+    def device_norms(self) -> Figures:
+        """Of the devices that were active last: the mean distance `drift` between what they found and what they were
+        sent, and the mean norms of their states."""
+        return dict(zip(self.trainer.norms, self._norms.tolist(), strict=True))
 
     @property
     def ever_active(self) -> list[int]:
@@ -147,7 +155,8 @@ class Federation:
         """
         down = self.algorithm.broadcast(self.server)
         if not answers.counted:
-            self._complete(round, self._cost(answers, down, 0), self.server, self.active_mean, self._all_total)
+            spent = self._cost(answers, down, 0)
+            self._complete(round, spent, self.server, self.active_mean, self._all_total, torch.zeros_like(self._norms))
             return
         work = self._share_out(round, answers)
         try:
@@ -161,6 +170,7 @@ class Federation:
             count = len(answers.counted)
             server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
             active_mean = summed(model_sum) / summed("weight")
+            norms = self.trainer.sums.value(total[:, layout["norms"]]).cpu() / count
             all_total = self._all_total
             if self.trainer.track_all:
                 all_total = all_total + total[:, layout[model_sum]] - total[:, layout["before"]]
@@ -169,7 +179,7 @@ class Federation:
             raise
         finally:
             self.trainer.store.release(work.arrived)
-        self._complete(round, self._cost(answers, down, gradients), server, active_mean, all_total, work)
+        self._complete(round, self._cost(answers, down, gradients), server, active_mean, all_total, norms, work)
 
     def _complete(
         self,
@@ -178,12 +188,13 @@ class Federation:
         server: State,
         active_mean: Vector,
         all_total: torch.Tensor,
+        norms: torch.Tensor,
         work: Shares | None = None,
     ) -> None:
         """Make a round's outcome the state of things, all of it or nothing."""
         with shielded():
             self.rounds, self.totals = round + 1, Cost(*(a + b for a, b in zip(self.totals, spent, strict=True)))
-            self.server, self.active_mean, self._all_total = server, active_mean, all_total
+            self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
             self.__dict__.pop("models", None)  # they are other ones now
             if work is None:
                 return

@@ -171,6 +171,7 @@ class Simulation:
         else:
             del line["wasted"]
         line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
+        line["devices"] = self.federation.device_norms
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
         self._refuse_explosion(line)

@@ -40,7 +40,7 @@ class Trainer:
     """Trains devices, in cohorts of up to `cohort` or, where that is 1, one by one.
 
     With `track_all`, the devices' latest models are kept, for the mean over all of them. `layout` says where in a sum
-    the uploads and the models of the round stand.
+    the uploads and the models of the round stand, and the `norms` of how far devices moved and of their states.
     """
 
     def __init__(
@@ -70,6 +70,8 @@ class Trainer:
         self.model_sum = f"up.{same[0]}" if same else "model"
         sizes = {f"up.{name}": vector.numel() for name, vector in self.upload.items()}
         sizes |= {"weight": 1, self.model_sum: model.size} | ({"before": model.size} if track_all else {})
+        self.norms = ("drift", *state)
+        sizes["norms"] = len(self.norms)
         ends = list(accumulate(sizes.values()))
         self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.width = ends[-1]
@@ -85,7 +87,8 @@ class Trainer:
         if self.way is None:
             kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
-        found, gradients = self._solve(self.algorithm.problem(down, state, share), task)
+        problem = self.algorithm.problem(down, state, share)
+        found, gradients = self._solve(problem, task)
         kinds = _shapes(state)
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))
@@ -104,6 +107,8 @@ class Trainer:
         for name, vector in states.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
+        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values())]
+        self.sums.add(total[:, self.layout["norms"]], torch.cat(norms, -1).clamp(max=self.sums.limit / 2))
         self.store.write(task.new, {LATEST: found.theta, **states})
         return gradients
 
