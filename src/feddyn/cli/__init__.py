@@ -6,6 +6,7 @@ import sys
 import click
 
 from feddyn.cli.data import data, partition
+from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
 from feddyn.errors import FeddynError
@@ -17,7 +18,7 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, reproduce, data, partition):
+for command in (run, resume, methods, reproduce, report, data, partition):
     cli.add_command(command)
 
 

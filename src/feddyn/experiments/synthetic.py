@@ -8,7 +8,7 @@ loss targets belong. So beside those there are two that do not depend on the dra
 
 import math
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -81,9 +81,16 @@ class Curve:
         return None if reached is None else reached * FACTOR.get(self.cell.method, 1)
 
     def as_line(self) -> dict[str, Any]:
-        """For a file; a loss that is not a number becomes null."""
-        values = [round(value, 6) if math.isfinite(value) else None for value in self.objectives]
+        """For a file; a loss that is not a number becomes null. Nine digits tell all float32 numbers apart."""
+        values = [float(f"{value:.9g}") if math.isfinite(value) else None for value in self.objectives]
         return {"kind": self.kind, "seed": self.seed, **asdict(self.cell), "objectives": values}
+
+    @classmethod
+    def from_line(cls, line: Mapping[str, Any], rounds: int) -> "Curve":
+        """The same again, of the first so many rounds."""
+        values = [math.nan if value is None else value for value in line["objectives"][:rounds]]
+        cell = Cell(line["method"], line["lr"], line["length"], line["parameter"])
+        return cls(line["kind"], line["seed"], cell, values)
 
 
 def grid() -> list[Cell]:

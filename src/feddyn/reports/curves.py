@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from feddyn.errors import FeddynError
+from feddyn.reports.records import Group, Recorded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +45,59 @@ def convergence(
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
     axes.legend(frameon=False)
     canvas.savefig(path, dpi=150)
+
+
+def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
+    """Accuracy (or loss) over rounds as the paper draws it: a curve a method, of several seeds their mean and range."""
+    canvas = figure(4.6, 3.4)
+    axes = canvas.add_subplot()
+    methods: dict[str, list[Recorded]] = {}
+    for curve in group.curves:
+        methods.setdefault(curve.label, []).append(curve.record)
+    metric = ""
+    for label, records in methods.items():
+        model, figures = list(records[0].evaluated[-1]["models"].items())[-1]
+        metric = "accuracy" if "accuracy" in figures else "loss"
+        lines = [{line["round"]: line["models"][model][metric] for line in record.evaluated} for record in records]
+        rounds = sorted(set.intersection(*map(set, lines)))
+        values = np.array([[line[number] for number in rounds] for line in lines])
+        style = "--" if label == "FedProx" else "-"  # it often lies on FedAvg's curve
+        (drawn,) = axes.plot(rounds, values.mean(0), style, label=label, color=COLORS.get(label), linewidth=1.3)
+        if len(records) > 1:
+            axes.fill_between(rounds, values.min(0), values.max(0), color=drawn.get_color(), alpha=0.2, linewidth=0)
+    for target in group.targets:
+        axes.axhline(target, color="0.5", linewidth=0.7, linestyle=":")
+    if metric == "accuracy":
+        top = max(record.best() for records in methods.values() for record in records)
+        axes.set_ylim(max(0.0, top - 0.25), min(1.0, top + 0.02))
+    else:
+        axes.set_yscale("log")
+    axes.set_title(group.name, fontsize=9)
+    axes.set_xlabel("communication rounds")
+    axes.set_ylabel("test accuracy" if metric == "accuracy" else "loss")
+    axes.grid(visible=True, linewidth=0.3, alpha=0.6)
+    axes.legend(frameon=False, fontsize=8)
+    return _save(canvas, directory, stem)
+
+
+def best_values(group: Group, directory: Path, stem: str) -> list[Path]:
+    """The best accuracy over alpha, the second panel of the paper's sensitivity figure."""
+    canvas = figure(4.6, 3.4)
+    axes = canvas.add_subplot()
+    best = sorted((curve.record.setting["algorithm"]["alpha"], curve.record.best()) for curve in group.curves)
+    axes.semilogx(*zip(*best, strict=True), "o-", color=COLORS["FedDyn"])
+    axes.set_xlabel("alpha")
+    axes.set_ylabel("best test accuracy")
+    axes.grid(visible=True, linewidth=0.3, alpha=0.6)
+    return _save(canvas, directory, stem)
+
+
+def _save(canvas: "Figure", directory: Path, stem: str) -> list[Path]:
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"{stem}.{suffix}" for suffix in ("png", "pdf")]
+    for path in paths:
+        canvas.savefig(path, dpi=150)
+    return paths
 
 
 def figure(width: float, height: float) -> "Figure":

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -27,6 +28,37 @@ class Table:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
         return text.getvalue()
+
+    def save(self, directory: Path, stem: str) -> list[Path]:
+        """All three as files; those of an earlier table are replaced."""
+        directory.mkdir(parents=True, exist_ok=True)
+        files = {directory / f"{stem}.{suffix}": text for suffix, text in self._forms().items()}
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+        return list(files)
+
+    def _forms(self) -> dict[str, str]:
+        return {"md": self.markdown(), "csv": self.csv(), "tex": self.latex()}
+
+    def latex(self) -> str:
+        """For a paper."""
+        lines = [r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", r"\centering", r"\small"]
+        lines += [rf"\begin{{tabular}}{{|{'c|' * len(self.columns)}}}", r"\hline"]
+        for row in (self.columns, *self.rows):
+            lines.append(" & ".join(map(_latex, row)) + r" \\ \hline")
+        lines += [r"\end{tabular}", *(rf"\par {_latex(note)}" for note in self.notes), r"\end{table}"]
+        return "\n".join(lines) + "\n"
+
+
+def duration(seconds: float) -> str:
+    """A time to be read.
+
+    >>> duration(5400), duration(90), duration(3.2)
+    ('1 h 30 min', '2 min', '3 s')
+    """
+    if seconds >= 3600:
+        return f"{int(seconds // 3600):,} h {seconds % 3600 / 60:.0f} min"
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def transmitted(models: int | None, limit: int) -> str:
@@ -75,6 +107,15 @@ def _bytes(count: int) -> str:
             return f"{amount:.4g} {unit}"
         amount /= 1000
     return f"{amount:.4g} TB"
+
+
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
+_SPECIAL |= {"<": "$<$", ">": "$>$", "±": r"$\pm$"}
+
+
+def _latex(text: str) -> str:
+    return "".join(_SPECIAL.get(character, character) for character in text)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -225,7 +225,7 @@ def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: in
     """Workers (None: one for each core that this process may use), or this process where there would be only one."""
     possible = _can_fork() and trainer.initial.device.type == "cpu"
     if workers is None:
-        workers = len(os.sched_getaffinity(0)) if possible else 1
+        workers = cores() if possible else 1
     if workers == 1:
         return Alone(trainer, evaluator)
     if not possible:
@@ -234,6 +234,11 @@ def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: in
             "fork): use workers = 1, or several ranks with torchrun"
         )
     return Workers(trainer, evaluator, workers, models, private)
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _can_fork() -> bool:

@@ -1,0 +1,27 @@
+"""`feddyn report`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from feddyn.cli.show import show
+
+
+@click.command()
+@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write it (default: report/ in the first one).")
+def report(directories: Sequence[Path], out: Path | None) -> None:
+    """Tables, figures and an interactive page of all runs whose records are in or below DIRECTORIES.
+
+    Runs of the paper's experiments (feddyn reproduce) become its tables, ours beside theirs.
+    """
+    from feddyn.reports.report import make
+
+    where = out or directories[0] / "report"
+    made = make(directories, where)
+    for table in made.tables:
+        show(table)
+    for why in made.missing:
+        click.echo(f"left out: {why}")
+    click.echo(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))

@@ -1,0 +1,173 @@
+"""What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid and the heterogeneity figure."""
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from feddyn.cli.data import provide
+from feddyn.cli.show import progress, show
+from feddyn.data.synthetic import KINDS
+from feddyn.reports.tables import Table, duration
+
+if TYPE_CHECKING:
+    from feddyn.cli.reproduce import Choice
+    from feddyn.experiments.estimate import Calibration
+    from feddyn.experiments.synthetic import Curve, Job
+
+
+class Special(ABC):
+    """A table or figure, what it is made of, and how to make it."""
+
+    kind: str
+    title: str
+    rows: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    runs: int = 0
+
+    @abstractmethod
+    def estimate(self, calibration: "Calibration") -> float:
+        """Seconds that it takes on this machine."""
+
+    @abstractmethod
+    def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
+        """Make it, or with `dry_run` say what that would take."""
+
+
+class Synthetic(Special):
+    """The whole grid of the synthetic problem, in batches, kept job by job."""
+
+    kind = "table"
+    title = "the convex synthetic problem: 42 settings on four kinds of heterogeneity"
+    rows = KINDS
+    runs = 168
+
+    def estimate(self, calibration: "Calibration") -> float:
+        from feddyn.experiments import synthetic
+
+        return self._seconds(synthetic.jobs([0]), calibration.workers)
+
+    def _seconds(self, todo: "Sequence[Job]", workers: int) -> float:
+        """By two rounds of each length of job, on one kind of data, one process."""
+        import time
+        from dataclasses import replace
+
+        from feddyn.experiments import synthetic
+
+        pace = {}
+        for job in todo:
+            if (shape := (len(job.cells), job.cells[0].length)) not in pace:
+                times = []
+                for rounds in (1, 3):
+                    clock = time.perf_counter()
+                    synthetic.train(replace(job, rounds=rounds))
+                    times.append(time.perf_counter() - clock)
+                pace[shape] = (times[1] - times[0]) / 2
+        return sum(job.rounds * pace[len(job.cells), job.cells[0].length] for job in todo) / workers
+
+    def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
+        from feddyn.experiments import paper, synthetic
+        from feddyn.experiments.study import Budget
+        from feddyn.reports.synthetic import tables
+        from feddyn.simulation.crew import cores
+
+        rounds, seeds = choice.rounds or synthetic.ROUNDS, range(choice.seeds)
+        workers, time = options["workers"] or cores(), Budget(budget)
+        kinds = [kind for kind in KINDS if choice.row(kind)]
+        file = out / "synthetic" / "curves.jsonl"
+        curves = {_identity(curve): curve for curve in _read(file, rounds)}
+        jobs = synthetic.jobs(seeds, rounds, kinds)
+        todo = [job for job in jobs if any((job.kind, job.seed, cell) not in curves for cell in job.cells)]
+        if dry_run:
+            left = sum(len(job.cells) for job in todo)
+            click.echo(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
+            click.echo(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        steps, done = sum(job.steps for job in jobs), sum(job.steps for job in jobs if job not in todo)
+        try:
+            with progress("step") as report, file.open("a", encoding="utf-8") as stream:
+                for job, finished in synthetic.run(todo, workers):
+                    stream.writelines(json.dumps(curve.as_line()) + "\n" for curve in finished)
+                    stream.flush()
+                    curves |= {_identity(curve): curve for curve in finished}
+                    done += job.steps
+                    report("grid", done, steps, f"{job.kind}, {len(job.cells)} settings of the grid")
+                    if time.left <= 0:
+                        break
+        except KeyboardInterrupt:
+            click.echo("feddyn: interrupted; the same command goes on from here", err=True)
+            sys.exit(130)
+        whole = [
+            kind
+            for kind in kinds
+            if all((job.kind, job.seed, c) in curves for job in jobs if job.kind == kind for c in job.cells)
+        ]
+        if not whole:
+            click.echo(f"no problem is complete yet in {file.parent}; the same command goes on with them")
+            return
+        kept = [curve for curve in curves.values() if curve.kind in whole and curve.seed in seeds]
+        optima = {(kind, seed): synthetic.best(kind, seed) for kind in whole for seed in seeds}
+        for table, stem in zip(tables(kept, optima, paper.rows("synthetic"), rounds), ("table", "best"), strict=True):
+            show(table)
+            table.save(file.parent, stem)
+        click.echo(f"tables and curves: {file.parent}")
+
+
+def _identity(curve: "Curve") -> tuple[str, int, object]:
+    return curve.kind, curve.seed, curve.cell
+
+
+def _read(file: Path, rounds: int) -> "list[Curve]":
+    """The curves that are there, of at least so many rounds; a line that was cut off is left out."""
+    from feddyn.experiments.synthetic import Curve
+
+    if not file.exists():
+        return []
+    text = file.read_bytes()
+    lines = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+    return [Curve.from_line(line, rounds) for line in lines if len(line["objectives"]) >= rounds]
+
+
+class Heterogeneity(Special):
+    """How many classes hold most of a device's data, for the splits of MNIST; nothing is trained."""
+
+    kind = "figure"
+    title = "the classes that hold 40%, 60% and 80% of a device's data, MNIST, 100 devices"
+    rows = ("iid", "dirichlet0.6", "dirichlet0.3")
+
+    def estimate(self, calibration: "Calibration") -> float:
+        return 2.0
+
+    def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
+        import numpy as np
+
+        from feddyn.data import sources
+        from feddyn.data.federations import split_labels
+        from feddyn.reports.heterogeneity import class_counts, histograms, table
+
+        if dry_run:
+            click.echo("nothing is trained: a few seconds")
+            return
+        provide("mnist")
+        labels = np.asarray(sources.load("mnist").y)
+        splits = {"IID": ("iid", None), "Dirichlet (.6)": ("dirichlet", 0.6), "Dirichlet (.3)": ("dirichlet", 0.3)}
+        counts = {}
+        for (name, (split, concentration)), row in zip(splits.items(), self.rows, strict=True):
+            if choice.row(row):
+                parts = split_labels(labels, 100, split, concentration)  # type: ignore[arg-type]
+                counts[name] = class_counts(labels, parts)
+        directory = out / "heterogeneity"
+        found: Table = table(counts)
+        show(found)
+        found.save(directory, "table")
+        for suffix in ("png", "pdf"):
+            histograms(counts, directory / f"histograms.{suffix}")
+        click.echo(f"table and figure: {directory}")
+
+
+SPECIAL: Mapping[str, Special] = {"synthetic": Synthetic(), "heterogeneity": Heterogeneity()}

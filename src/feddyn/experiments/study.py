@@ -1,0 +1,146 @@
+"""Many runs in one directory: what is there of each, in which order the rest is run, and when to stop.
+
+A run's setting has the paper's number of rounds and no target, so that it is the same run for every table that wants
+it; it is paused where its targets are reached, its rounds are enough or the time is over, and goes on from there.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from feddyn.errors import DivergenceError
+from feddyn.experiments.catalogue import Experiment, Job, experiments
+from feddyn.experiments.setting import plans
+from feddyn.simulation.record import Line, ended
+from feddyn.simulation.run import Simulation
+from feddyn.simulation.saving import Every
+
+
+def lines(directory: Path) -> list[Line]:
+    """The rounds that a record has; a last line that was cut off by a crash is left out."""
+    try:
+        text = (directory / "rounds.jsonl").read_bytes()
+    except OSError:
+        return []
+    whole = text[: text.rfind(b"\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str, Any] | None:
+    """The first round in which the mean of all devices has this accuracy."""
+    return next(
+        (line for line in history if line.get("models", {}).get("all", {}).get("accuracy", 0.0) >= target), None
+    )
+
+
+@dataclass
+class Trial:
+    """A job with a seed, and what is there of it."""
+
+    job: Job
+    seed: int
+    directory: Path
+    rounds: int
+    history: list[Line] = field(repr=False)
+    diverged: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is wanted of it."""
+        if self.diverged or len(self.history) >= self.rounds:
+            return True
+        return bool(self.job.targets) and all(reached(self.history, target) for target in self.job.targets)
+
+    @property
+    def state(self) -> str:
+        """In a word or two."""
+        if self.diverged:
+            return "diverged"
+        return "complete" if self.complete else f"at round {len(self.history)}" if self.history else "new"
+
+
+def trials(
+    experiment: Experiment, directory: Path, seeds: int, rounds: int | None, wanted: Callable[[Job], bool]
+) -> list[Trial]:
+    """The runs of an experiment with every seed, at most so many rounds each."""
+    found = []
+    for seed in range(seeds):
+        for job in filter(wanted, experiment.jobs):
+            where, limit = directory / job.directory(seed), job.document["rounds"]
+            state = ended(where)
+            diverged = state is not None and state["status"] == "diverged"
+            found.append(Trial(job, seed, where, min(rounds or limit, limit), lines(where), diverged))
+    return found
+
+
+def expected_rounds(trial: Trial, experiment: Experiment) -> int:
+    """How many more rounds it may take: up to where the paper reached its last target, or all of them."""
+    limit, factor = trial.rounds, 2 if trial.job.method == "scaffold" else 1
+    counts = [
+        getattr(row, trial.job.method, "+") for (name, _), row in experiment.printed.items() if name == trial.job.row
+    ]
+    if counts and not any(count.endswith("+") for count in counts):
+        limit = min(limit, max(int(count) // factor for count in counts))
+    return max(limit - len(trial.history), 0 if trial.complete else 1)
+
+
+def units(found: Sequence[Trial], cost: Mapping[int, float]) -> list[list[Trial]]:
+    """Rows with one seed each, in the order in which they are best run: seed by seed, the quickest row first.
+
+    cost: seconds that a trial still needs, by its place in the list.
+    """
+    groups: dict[tuple[int, str], list[int]] = {}
+    for place, trial in enumerate(found):
+        groups.setdefault((trial.seed, trial.job.row), []).append(place)
+    ordered = sorted(groups, key=lambda unit: (unit[0], sum(cost[place] for place in groups[unit])))
+    return [[found[place] for place in groups[unit]] for unit in ordered]
+
+
+def _enough_for_all(trial: Trial) -> bool:
+    """Whether no experiment wants more of a run."""
+    same = [job for other in experiments().values() for job in other.jobs if job.document == trial.job.document]
+    return all(job.targets and all(reached(trial.history, t) for t in job.targets) for job in same)
+
+
+class Budget:
+    """Time that is left; none given: no end."""
+
+    def __init__(self, seconds: float | None):
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return float("inf") if self._end is None else self._end - time.monotonic()
+
+
+def run(trial: Trial, budget: Budget, options: Mapping[str, Any]) -> Iterator[Line]:
+    """Go on with a trial until it is complete or the time is over; it can always go on from there."""
+    ((_, plan),) = plans(trial.job.setting(trial.seed))
+    simulation = Simulation(
+        plan,
+        trial.directory,
+        workers=options["workers"],
+        state_memory=options["state_memory"],
+        checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+        resume=True,
+    )
+    trial.history = simulation.run.history
+    rounds = iter(simulation)
+    try:
+        for line in rounds:
+            trial.history = simulation.run.history
+            yield line
+            if trial.complete or budget.left <= 0:
+                break
+    except DivergenceError:
+        trial.diverged = True
+    finally:
+        rounds.close()  # type: ignore[attr-defined]
+        simulation.federation.trainer.store.clear()  # the next run needs the memory
+    if not trial.diverged and _enough_for_all(trial):
+        # states of many devices take much space, and a run can be repeated from its setting
+        shutil.rmtree(trial.directory / "checkpoint", ignore_errors=True)

@@ -1,0 +1,155 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const AXES = {
+  round: "rounds",
+  transmitted: "models transmitted, relative to one round of FedAvg",
+  bytes: "bytes sent up and down",
+  gradients: "gradients of samples",
+};
+const BUTTONS = { round: "rounds", transmitted: "transmissions", bytes: "bytes", gradients: "gradients" };
+const COLORS = { FedDyn: "#c1272d", SCAFFOLD: "#0071bc", FedAvg: "#2e8b57", FedProx: "#b8860b" };
+const state = { group: 0, axis: "round" };
+const byId = (id) => document.getElementById(id);
+
+function element(tag, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function runsOfGroup() {
+  return data.groups[state.group].runs.map((number) => data.runs[number]);
+}
+
+function draw() {
+  const runs = runsOfGroup();
+  const metric = byId("metric").value;
+  const several = new Set(runs.map((run) => run.seed)).size > 1;
+  const traces = runs
+    .filter((run) => metric in run.series)
+    .map((run) => ({
+      x: run.series[state.axis],
+      y: run.series[metric],
+      name: several ? `${run.label}, seed ${run.seed}` : run.label,
+      mode: "lines",
+      connectgaps: true,
+      line: { color: COLORS[run.label], width: 1.6, dash: ["solid", "dot", "dash", "dashdot"][run.seed % 4] },
+    }));
+  const shapes = metric.endsWith(".accuracy")
+    ? data.groups[state.group].targets.map((target) => ({
+        type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target,
+        line: { color: "#888", width: 1, dash: "dot" },
+      }))
+    : [];
+  const layout = {
+    margin: { l: 70, r: 20, t: 20, b: 50 },
+    xaxis: { title: { text: AXES[state.axis] }, type: byId("logx").checked ? "log" : "linear" },
+    yaxis: { title: { text: metric.replace("models.", "").replaceAll(".", " ") }, type: byId("logy").checked ? "log" : "linear" },
+    hovermode: "x unified",
+    legend: { orientation: "h", y: -0.18 },
+    showlegend: true,
+    shapes,
+  };
+  Plotly.react("plot", traces, layout, { responsive: true, displaylogo: false });
+}
+
+function chooseAxis(axis) {
+  state.axis = axis;
+  for (const button of byId("axis").children) button.setAttribute("aria-pressed", String(button.dataset.axis === axis));
+  draw();
+}
+
+function chooseGroup(number) {
+  state.group = number;
+  const select = byId("metric");
+  const before = select.value;
+  const metrics = [...new Set(runsOfGroup().flatMap((run) => run.metrics))];
+  select.replaceChildren(...metrics.map((metric) => element("option", metric, { value: metric })));
+  const preferred = [before, "models.all.accuracy", "models.server.accuracy", "models.all.objective"];
+  select.value = preferred.find((metric) => metrics.includes(metric)) ?? metrics[0];
+  draw();
+  listRuns();
+}
+
+function number(text) {
+  const found = /^[<>]?-?[\d,]*\.?\d+/.exec(text);
+  return found ? parseFloat(found[0].replace(/[<>,]/g, "")) : NaN;
+}
+
+function sortable(table) {
+  const body = table.tBodies[0];
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    head.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      body.querySelectorAll("tr.setting").forEach((row) => row.remove());
+      const rows = [...body.rows].sort((one, other) => {
+        const [a, b] = [one, other].map((row) => row.cells[column].textContent);
+        const [x, y] = [number(a), number(b)];
+        const order = isNaN(x) || isNaN(y) ? (isNaN(x) - isNaN(y)) || a.localeCompare(b) : x - y;
+        return down ? -order : order;
+      });
+      body.append(...rows);
+    });
+  });
+  return table;
+}
+
+function makeTable(columns, rows) {
+  const table = element("table");
+  const head = table.createTHead().insertRow();
+  columns.forEach((column) => head.append(element("th", column, { scope: "col" })));
+  const body = table.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    row.forEach((cell) => line.append(element("td", cell)));
+  }
+  return sortable(table);
+}
+
+function toggleSetting(line, run) {
+  const next = line.nextElementSibling;
+  if (next && next.classList.contains("setting")) {
+    next.remove();
+    line.setAttribute("aria-expanded", "false");
+    return;
+  }
+  const row = element("tr", undefined, { class: "setting" });
+  const cell = element("td", undefined, { colspan: line.cells.length });
+  cell.append(element("pre", run.setting));
+  row.append(cell);
+  line.after(row);
+  line.setAttribute("aria-expanded", "true");
+}
+
+function listRuns() {
+  const runs = runsOfGroup();
+  const rows = runs.map((run) => [run.label, String(run.seed), run.status, String(run.rounds), run.last, run.best, run.time, run.name]);
+  const table = makeTable(["method", "seed", "status", "rounds", "last", "best", "time", "record"], rows);
+  [...table.tBodies[0].rows].forEach((line, place) => {
+    line.className = "run";
+    line.tabIndex = 0;
+    line.setAttribute("aria-expanded", "false");
+    line.addEventListener("click", () => toggleSetting(line, runs[place]));
+    line.addEventListener("keydown", (event) => { if (event.key === "Enter") toggleSetting(line, runs[place]); });
+  });
+  byId("runs").replaceChildren(table);
+}
+
+byId("about").textContent = data.about;
+data.groups.forEach((group, place) => byId("group").append(element("option", group.name, { value: place })));
+for (const [axis, words] of Object.entries(BUTTONS)) {
+  const button = element("button", words, { type: "button", "data-axis": axis, "aria-pressed": String(axis === state.axis) });
+  button.addEventListener("click", () => chooseAxis(axis));
+  byId("axis").append(button, " ");
+}
+byId("group").addEventListener("change", (event) => chooseGroup(Number(event.target.value)));
+for (const id of ["metric", "logx", "logy"]) byId(id).addEventListener("change", draw);
+for (const table of data.tables) {
+  const scroll = element("div", undefined, { class: "scroll" });
+  scroll.append(makeTable(table.columns, table.rows));
+  byId("tables").append(element("h2", table.title), scroll, ...table.notes.map((note) => element("p", note, { class: "note" })));
+}
+chooseGroup(0);

@@ -1,0 +1,82 @@
+"""One HTML page with everything of a report, that opens without a network: plotly.js, the data and our script in it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from feddyn.errors import FeddynError
+from feddyn.reports.records import Curve, Group
+from feddyn.reports.tables import Table, duration
+
+COUNTS = ("round", "transmitted", "gradients")
+
+
+def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: str) -> None:
+    """Write the page; needs the extra `report`."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise FeddynError("the page needs plotly: pip install 'feddyn[report]'") from None
+    runs: dict[tuple[Path, str], dict[str, Any]] = {}
+    places = []
+    for group in groups:
+        numbers = []
+        for curve in group.curves:
+            key = (curve.record.path, curve.label)
+            if key not in runs:
+                runs[key] = {"number": len(runs), **_run(curve)}
+            numbers.append(runs[key]["number"])
+        places.append({"name": group.name, "runs": numbers, "targets": list(group.targets)})
+    tabled = [{"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes} for t in tables]
+    data = {"about": about, "groups": places, "runs": list(runs.values()), "tables": tabled}
+    room = Path(__file__).parent
+    page = (room / "page.html").read_text(encoding="utf-8")
+    parts = {
+        "/*PLOTLY*/": get_plotlyjs().replace("</script", "<\\/script"),
+        # no text of a setting can end the element that it stands in
+        "/*DATA*/": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+        "/*SCRIPT*/": (room / "page.js").read_text(encoding="utf-8"),
+    }
+    for mark, text in parts.items():
+        before, _, behind = page.partition(mark)
+        page = before + text + behind
+    path.write_text(page, encoding="utf-8")
+
+
+def _run(curve: Curve) -> dict[str, Any]:
+    record = curve.record
+    columns = series(record.history)
+    model, figures = list(record.evaluated[-1]["models"].items())[-1]
+    metric = "accuracy" if "accuracy" in figures else "loss"
+    return {
+        "label": curve.label,
+        "seed": curve.seed,
+        "status": record.status,
+        "rounds": len(record.history),
+        "last": f"{model} {metric} {figures[metric]:.4f}",
+        "best": f"{record.best(metric):.4f}",
+        "time": duration(record.seconds),
+        "name": record.path.name,
+        "setting": record.text,
+        "metrics": [name for name in columns if "." in name],
+        "series": columns,
+    }
+
+
+def series(history: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]]:
+    """A record in columns: counts, and every figure by its dotted name; None where a round has none."""
+    columns: dict[str, list[float | None]] = {name: [line[name] for line in history] for name in COUNTS}
+    columns["bytes"] = [line["bytes_up"] + line["bytes_down"] for line in history]
+    rows = [dict(_figures(line)) for line in history]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return columns | {name: [row.get(name) for row in rows] for name in names}
+
+
+def _figures(line: Mapping[str, Any]) -> list[tuple[str, float]]:
+    found = []
+    for model, figures in line.get("models", {}).items():
+        found += [(f"models.{model}.{metric}", value) for metric, value in figures.items()]
+    for kind in ("norms", "devices"):
+        found += [(f"{kind}.{name}", value) for name, value in line.get(kind, {}).items()]
+    return [(name, float(f"{value:.6g}")) for name, value in found]

@@ -1,0 +1,187 @@
+"""The paper's tables, ours beside theirs, from the records of the runs that are there."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from feddyn.experiments.catalogue import METHODS, Experiment
+from feddyn.experiments.centralised import REFERENCES
+from feddyn.experiments.methods import METHODS as KNOWN
+from feddyn.experiments.study import reached
+from feddyn.reports.records import Entry
+from feddyn.reports.tables import Table, savings, transmitted
+
+TOLERANCE = 0.2
+"""How far the paper's count may lie outside the range of ours before it is marked."""
+
+
+class Count(NamedTuple):
+    """Models transmitted until a target in the runs of a method, one for each seed; None: not within `limits`."""
+
+    counts: Sequence[int | None]
+    limits: Sequence[int]
+
+    @property
+    def mean(self) -> float | None:
+        """None where a run did not get there."""
+        found = [count for count in self.counts if count is not None]
+        return statistics.mean(found) if found and len(found) == len(self.counts) else None
+
+    def __str__(self) -> str:
+        """One seed: its count; several: mean ± standard deviation, and the range."""
+        if len(self.counts) == 1:
+            return transmitted(self.counts[0], self.limits[0])
+        ends = sorted(zip(self.counts, self.limits, strict=True), key=lambda pair: pair[0] or float("inf"))
+        least, most = (transmitted(*ends[place]) for place in (0, -1))
+        if self.mean is None:
+            return f"{least} to {most}"
+        spread = statistics.stdev([count for count in self.counts if count is not None])
+        return f"{self.mean:.1f} ± {spread:.1f} ({least} to {most})"
+
+
+def table(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    """An experiment's table."""
+    if experiment.name == "centralised":
+        return _centralised(experiment, found)
+    if experiment.printed:
+        return _printed(experiment, found)
+    if any(job.targets for job in experiment.jobs):
+        return _rounds_and_gradients(experiment, found)
+    return _accuracies(experiment, found)
+
+
+def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count | None:
+    """What a method transmitted until it reached a target; None: it was not run."""
+    runs = [entry.record.history for entry in found if entry.job.row == row and entry.job.method == method]
+    if not runs:
+        return None
+    lines = [reached(history, target) for history in runs]
+    return Count(
+        [line["transmitted"] if line else None for line in lines], [history[-1]["transmitted"] for history in runs]
+    )
+
+
+def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    rows, far, orders, other_order = [], [], 0, []
+    for (row, target), printed in experiment.printed.items():
+        ours = {method: count(found, row, method, round(target / 100, 6)) for method in METHODS}
+        theirs = {method: getattr(printed, method) for method in METHODS}
+        if not any(ours.values()):
+            continue
+        cells = []
+        for method in METHODS:
+            mark = "*" if _outside(ours[method], theirs[method]) else ""
+            cells += [_cell(ours[method], ours["feddyn"], method) + mark, _printed_cell(theirs, method)]
+            if mark:
+                far.append(f"{row} {target:g}% {KNOWN[method].label}: {ours[method]} (paper {theirs[method]})")
+        rows.append([row, f"{target:g}", *cells])
+        wrong = list(_disagreements(ours, theirs))
+        orders += sum(value is not None for value in ours.values()) > 1
+        if wrong:
+            other_order.append(f"{row} {target:g}%: {', '.join(wrong)}")
+    labels = [word for method in METHODS for word in (KNOWN[method].label, "paper")]
+    notes = [
+        "Models transmitted, relative to one round of FedAvg (SCAFFOLD sends two a round), until the mean of all "
+        "devices' models has the accuracy; in parentheses how many times FedDyn's. A plus: not reached by then. "
+        "A dash: not run.",
+        f"The order of the methods agrees with the paper in {orders - len(other_order)} of {orders} rows with several"
+        + (f"; not in: {'; '.join(other_order)}." if other_order else "."),
+    ]
+    if far:
+        notes.append(f"* The paper's count lies more than {TOLERANCE:.0%} outside the range of ours: {'; '.join(far)}.")
+    return Table(experiment.title, ["row", "accuracy", *labels], rows, notes)
+
+
+def _cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
+    if ours is None:
+        return "-"
+    if method == "feddyn" or feddyn is None or feddyn.mean is None:
+        return str(ours)
+    if ours.mean is None:
+        return f"{ours} (>{min(ours.limits) / feddyn.mean:.1f}x)"
+    return f"{ours} ({ours.mean / feddyn.mean:.1f}x)"
+
+
+def _printed_cell(theirs: dict[str, str], method: str) -> str:
+    words = theirs[method]
+    if method == "feddyn":
+        return words
+    number = int(words.rstrip("+"))
+    return f"{words} ({savings(None if words.endswith('+') else number, number, int(theirs['feddyn'].rstrip('+')))})"
+
+
+def _outside(ours: Count | None, theirs: str) -> bool:
+    """Whether the paper's count lies far outside the range of ours. What a run has not reached yet may be anything
+    above what it transmitted, as may a count of the paper's with a plus."""
+    if ours is None:
+        return False
+    number, beyond = int(theirs.rstrip("+")), theirs.endswith("+")
+    top = float("inf") if None in ours.counts else max(value for value in ours.counts if value is not None)
+    bottom = min(limit if value is None else value for value, limit in zip(ours.counts, ours.limits, strict=True))
+    return number > (1 + TOLERANCE) * top or (not beyond and number < (1 - TOLERANCE) * bottom)
+
+
+def _disagreements(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator[str]:
+    """Pairs of methods that are the other way round; a pair that is open in one of the two is left out."""
+    for place, one in enumerate(METHODS):
+        for other in METHODS[place + 1 :]:
+            mine = [_bounds(value) if (value := ours[method]) else None for method in (one, other)]
+            printed = [_read(theirs[method]) for method in (one, other)]
+            if None in mine:
+                continue
+            here, there = _order(*mine), _order(*printed)  # type: ignore[arg-type]
+            if here * there < 0:
+                first, second = (one, other) if here < 0 else (other, one)
+                yield f"{KNOWN[first].label} before {KNOWN[second].label}"
+
+
+def _bounds(ours: Count) -> tuple[float, float]:
+    """Between which the mean lies."""
+    if ours.mean is not None:
+        return ours.mean, ours.mean
+    reached_by = [limit if value is None else value for value, limit in zip(ours.counts, ours.limits, strict=True)]
+    return statistics.mean(reached_by), float("inf")
+
+
+def _read(words: str) -> tuple[float, float]:
+    number = float(words.rstrip("+"))
+    return number, float("inf") if words.endswith("+") else number
+
+
+def _order(one: tuple[float, float], other: tuple[float, float]) -> int:
+    """-1: the first needs less, 1: the second does, 0: it is open."""
+    return -1 if one[1] < other[0] else 1 if other[1] < one[0] else 0
+
+
+def _rounds_and_gradients(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    rows = []
+    for entry in found:
+        for target in entry.job.targets:
+            line = reached(entry.record.history, target)
+            at, plus = line or entry.record.history[-1], "" if line else "+"
+            figures = [f"{at[key]:,}{plus}" for key in ("round", "transmitted", "gradients")]
+            rows.append([entry.job.row, entry.job.label, str(entry.seed), f"{target:.1%}", *figures])
+    columns = ["row", "method", "seed", "accuracy", "rounds", "models transmitted", "gradients of samples"]
+    return Table(experiment.title, columns, rows, ["A plus: not reached by then."])
+
+
+def _accuracies(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    rows = []
+    for entry in found:
+        last = entry.record.evaluated[-1]
+        planned = entry.job.document["rounds"]
+        figures = [f"{len(entry.record.history)} of {planned}", f"{last['models']['all']['accuracy']:.2%}"]
+        rows.append([entry.job.row, entry.job.label, str(entry.seed), *figures, f"{entry.record.best():.2%}"])
+    return Table(experiment.title, ["row", "method", "seed", "rounds", "accuracy, last", "accuracy, best"], rows)
+
+
+def _centralised(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    rows = []
+    for entry in found:
+        reference, record = REFERENCES[entry.job.row], entry.record
+        passes = f"{len(record.history)} of {reference.epochs}"
+        last = record.evaluated[-1]["models"]["server"]["accuracy"]
+        figures = [f"{last:.2%}", f"{record.best():.2%}", f"{reference.accuracy}%"]
+        rows.append([entry.job.row, reference.model["name"], str(entry.seed), passes, *figures])
+    columns = ["data set", "model", "seed", "epochs", "ours, last", "ours, best", "the paper's"]
+    return Table(experiment.title, columns, rows)
