@@ -43,7 +43,7 @@ def test_a_sweep_equals_single_runs(
     sampler = Sampler(3, unbalanced.devices, 4, 4)
     for t in range(4):
         sweep.step(t, sampler.active(t))
-    means, objectives = sweep.all_means(), sweep.objectives()
+    means, objectives = sweep.all_means(), sweep.figures()["objective"]
     singles: list[feddyn.Algorithm] = [
         feddyn.FedDyn(0.1),
         feddyn.FedDyn(0.5),

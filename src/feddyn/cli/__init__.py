@@ -9,6 +9,7 @@ from feddyn.cli.data import data, partition
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
+from feddyn.cli.sweep import sweep
 from feddyn.errors import FeddynError
 
 
@@ -18,7 +19,7 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, reproduce, report, data, partition):
+for command in (run, resume, methods, sweep, reproduce, report, data, partition):
     cli.add_command(command)
 
 

@@ -1,4 +1,5 @@
-"""What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid and the heterogeneity figure."""
+"""What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid, a figure without training, and
+the searches."""
 
 import json
 import sys
@@ -12,10 +13,12 @@ import click
 from feddyn.cli.data import provide
 from feddyn.cli.show import progress, show
 from feddyn.data.synthetic import KINDS
+from feddyn.errors import InputError
 from feddyn.reports.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.cli.reproduce import Choice
+    from feddyn.experiments.documents import Document
     from feddyn.experiments.estimate import Calibration
     from feddyn.experiments.synthetic import Curve, Job
 
@@ -170,4 +173,59 @@ class Heterogeneity(Special):
         click.echo(f"table and figure: {directory}")
 
 
-SPECIAL: Mapping[str, Special] = {"synthetic": Synthetic(), "heterogeneity": Heterogeneity()}
+class Search(Special):
+    """One of the paper's hyperparameter searches, as `feddyn sweep` makes them."""
+
+    kind = "search"
+
+    def __init__(self, name: str, title: str, rows: Sequence[str], runs: int):
+        self.name, self.title, self.rows, self.runs = name, title, rows, runs
+
+    def _documents(self) -> "Mapping[str, Document]":
+        from feddyn.experiments.searches import searches
+
+        return searches()[self.name]
+
+    def estimate(self, calibration: "Calibration") -> float:
+        return sum(self._seconds(document, document["rounds"], calibration) for document in self._documents().values())
+
+    def _seconds(self, document: "Document", rounds: int, calibration: "Calibration") -> float:
+        from feddyn.experiments.search import grid, read
+
+        _, methods = read(document)
+        found = [candidate for method in methods for candidate in grid(method)]
+        return sum(calibration.seconds(candidate.document, rounds) for candidate in found)
+
+    def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
+        from feddyn.cli.sweep import search
+        from feddyn.experiments.estimate import Calibration
+        from feddyn.simulation.crew import cores
+
+        if budget is not None:
+            raise InputError(f"{self.name} has no --budget: interrupt it when you like, the same command goes on")
+        documents = {row: document for row, document in self._documents().items() if choice.row(row)}
+        calibration = Calibration(options["workers"] or cores())
+        for row, document in documents.items():
+            document = {**document, "rounds": choice.rounds or document["rounds"]}
+            if dry_run:
+                time = self._seconds(document, document["rounds"], calibration)
+                runs = self.runs // len(self.rows)
+                click.echo(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
+                continue
+            for seed in range(choice.seeds):
+                search({**document, "seed": seed}, out / self.name / f"{row}-s{seed}", options)
+
+
+SPECIAL: Mapping[str, Special] = {
+    "synthetic": Synthetic(),
+    "heterogeneity": Heterogeneity(),
+    "mnist-search": Search(
+        "mnist-search",
+        "the search of the MNIST hyperparameters, 100%, 100 rounds",
+        ("iid", "dirichlet0.6", "dirichlet0.3"),
+        162,
+    ),
+    "shakespeare-search": Search(
+        "shakespeare-search", "the search of the Shakespeare hyperparameters, 100%, 150 rounds", ("iid", "natural"), 32
+    ),
+}

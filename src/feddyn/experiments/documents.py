@@ -118,9 +118,9 @@ def change(singles: Sequence[Document], words: str) -> None:
     known: set[str] = set()
     changed = False
     for single in singles:
-        keys = _keys(single)
-        known |= keys
-        if ".".join(parts) in keys:
+        mine = keys(single)
+        known |= mine
+        if ".".join(parts) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
             target[parts[-1]] = value
             changed = True
@@ -132,7 +132,7 @@ def change(singles: Sequence[Document], words: str) -> None:
         raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {nearest('.'.join(parts), known)}")
 
 
-def _keys(single: Document) -> set[str]:
+def keys(single: Document) -> set[str]:
     """Every key that a single document may have, dotted."""
     made = {
         "algorithm": choose(METHODS, single["algorithm"], "name", "algorithm").algorithm,

@@ -146,7 +146,7 @@ def train(job: Job) -> list[Curve]:
     values = torch.empty(job.rounds, len(job.cells))
     for t in range(job.rounds):
         sweep.step(t, sampler.active(t))
-        values[t] = sweep.objectives()
+        values[t] = sweep.figures()["objective"]
     return [
         Curve(job.kind, job.seed, cell, column.tolist())
         for cell, column in zip(job.cells, values.unbind(1), strict=True)

@@ -52,6 +52,7 @@ class Sweep:
         self.shares = torch.tensor([[population.share(k)] for k in range(m)], dtype=torch.float64).to(initial)
         self.servers = [g.algorithm.server(initial.repeat(g.settings, 1, 1)) for g in groups]
         self.devices = [g.algorithm.device(initial.repeat(g.settings, m, 1)) for g in groups]
+        self.models_a_round = [0] * len(groups)
         self.latest = [initial.repeat(g.settings, m, 1) for g in groups]
 
     def step(self, round: int, active: Sequence[int]) -> None:
@@ -78,6 +79,7 @@ class Sweep:
             zip(self.groups, theta.split(sizes), path.expand(len(theta), -1, -1).split(sizes), strict=True)
         ):
             state, up = g.algorithm.report(downs[i], states[i], share, Solution(found, walked))
+            self.models_a_round[i] = sum(value.shape[-1] for value in up.values()) // self.model.size
             total = {name: value.sum(-2, keepdim=True) for name, value in up.items()}
             self.servers[i] = g.algorithm.aggregate(self.servers[i], total, len(active), self.population.devices)
             self._commit(i, who, state, found)
@@ -90,12 +92,17 @@ class Sweep:
         return torch.cat(means)
 
     @torch.no_grad()
-    def objectives(self) -> torch.Tensor:
-        """The training loss plus weight_decay/2 ||theta||^2 of the `all` models, a number a setting."""
-        x, y = self.population.x, self.population.y
+    def figures(self) -> dict[str, torch.Tensor]:
+        """The figures of the `all` models, on the test set where there is one, a number a setting each."""
+        x, y = self.population.evaluated
         thetas = self.all_means()
-        losses = vmap(lambda theta: self.model.loss(self.model.function(theta, x), y))(thetas)
-        return torch.as_tensor(losses + self.solver.weight_decay / 2 * thetas.square().sum(1))
+        outputs = vmap(lambda theta: self.model.function(theta, x))(thetas)
+        figures = {"loss": torch.as_tensor(vmap(lambda output: self.model.loss(output, y))(outputs))}
+        if not y.is_floating_point() and y.dim() == 1 and outputs.dim() == 3 and outputs.shape[2] > 1:
+            figures["accuracy"] = (outputs.argmax(-1) == y).double().mean(1)
+        if self.population.test is None:
+            figures["objective"] = figures["loss"] + self.solver.weight_decay / 2 * thetas.square().sum(1)
+        return figures
 
     def _stack(self, problems: Sequence[Problem], devices: int) -> Problem:
         """One problem over all settings; a method without a tilt or a penalty has zeros there."""
