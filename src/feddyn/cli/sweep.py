@@ -81,6 +81,7 @@ class _Study:
         text = self._file.read_bytes() if self._file.exists() else b""
         lines = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
         self._known = {line.pop("name"): line for line in lines}
+        self._shared: dict[str, Any] = {}
 
     def outcomes(self, how: "Search", methods: "Sequence[Method]") -> "Iterator[tuple[int, int, Outcome]]":
         """(done, of how many, outcome) as candidates of a method are completed."""
@@ -111,7 +112,7 @@ class _Study:
             if known := self._again(candidate):
                 yield count(known)
             else:
-                planned.append((candidate, _plan(candidate)))
+                planned.append((candidate, self._plan(candidate)))
         together, rest = batches(planned)
         for batch in together:
             for (candidate, plan), history in zip(batch.members, batch.histories(), strict=True):
@@ -124,13 +125,15 @@ class _Study:
 
         assert how.trials is not None
         for method in methods:
-            first = _plan(method.candidate({}))
+            first = self._plan(method.candidate({}))
             _, metric = _metric(first)
             trials = Trials(how, method, first.rounds, metric == "accuracy")
             for number in range(how.trials):
                 candidate = trials.ask()
                 known = self._again(candidate) if how.search == "random" else None
-                outcome = known or self._run(candidate, _plan(candidate), trials if how.search == "halving" else None)
+                outcome = known or self._run(
+                    candidate, self._plan(candidate), trials if how.search == "halving" else None
+                )
                 trials.tell(outcome.value, outcome.status == "given up")
                 yield number + 1, how.trials, outcome
 
@@ -139,6 +142,12 @@ class _Study:
 
         line = self._known.get(candidate.name)
         return Outcome(**{**line, "candidate": candidate}) if line else None
+
+    def _plan(self, candidate: "Candidate") -> "Plan":
+        from feddyn.experiments.setting import plans
+
+        ((_, plan),) = plans(candidate.document, shared=self._shared)
+        return plan
 
     def _run(self, candidate: "Candidate", plan: "Plan", trials: "Trials | None") -> "Outcome":
         """Train a candidate, with a record, unless it is given up before or is there already."""
@@ -179,13 +188,6 @@ class _Study:
         finally:
             simulation.federation.trainer.store.clear()  # the next candidate needs the memory
         return _outcome(candidate, plan, simulation.run.history, simulation.run.status)
-
-
-def _plan(candidate: "Candidate") -> "Plan":
-    from feddyn.experiments.setting import plans
-
-    ((_, plan),) = plans(candidate.document)
-    return plan
 
 
 def _metric(plan: "Plan") -> tuple[str, str]:

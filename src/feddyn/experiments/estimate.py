@@ -25,6 +25,8 @@ from feddyn.simulation.run import Simulation
 LEAST = 0.4
 """Seconds that are timed of each network, at least."""
 ROUNDS = 2
+TESTED = 250
+"""Samples that are evaluated."""
 
 
 class Size(NamedTuple):
@@ -67,10 +69,14 @@ class Calibration:
         active = math.ceil(document["participation"] * devices)
         batch = solver.get("batch_size") or size.training // devices
         samples = size.training // devices
-        steps = 1 if solver["name"] != "sgd" else total_steps(samples, solver.get("epochs"), solver.get("steps"), batch)
+        steps = (
+            1
+            if solver.get("name", "sgd") != "sgd"
+            else total_steps(samples, solver.get("epochs"), solver.get("steps"), batch)
+        )
         speed = self._speed(document, batch)
         evaluated = len(document["evaluation"]["models"]) * size.test
-        training: float = math.ceil(active / self.workers) * int(steps) * speed.step
+        training: float = math.ceil(active / self.workers) * steps * speed.step
         return rounds * (training + evaluated * speed.sample)
 
     def _speed(self, document: Document, batch: int) -> Speed:
@@ -131,4 +137,4 @@ def _random_data(source: str, devices: int, samples: int) -> Stored:
     channels = size.shape[0]
     images = Images((0.5,) * channels, (0.25,) * channels, about.augment) if about else None
     x, y = draw(devices * samples)
-    return from_arrays(x, y, np.repeat(np.arange(devices), samples), test=draw(1000), transform=images or Tokens())
+    return from_arrays(x, y, np.repeat(np.arange(devices), samples), test=draw(TESTED), transform=images or Tokens())

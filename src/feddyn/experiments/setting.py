@@ -31,8 +31,13 @@ class Named(NamedTuple):
     plan: Plan
 
 
-def plans(document: Document, changes: Sequence[str] = (), seed: int | None = None) -> list[Named]:
-    """The runs that a settings document asks for, after `--set` changes; one without a comparison has one run."""
+def plans(
+    document: Document, changes: Sequence[str] = (), seed: int | None = None, shared: dict[str, Any] | None = None
+) -> list[Named]:
+    """The runs that a settings document asks for, after `--set` changes; one without a comparison has one run.
+
+    `shared` keeps what takes long to make (populations, optima) for other settings.
+    """
     singles = expand(document)
     for _, single in singles:
         if seed is not None:
@@ -40,7 +45,7 @@ def plans(document: Document, changes: Sequence[str] = (), seed: int | None = No
             single.get("population", {}).pop("seed", None)  # it follows the run's seed
     for words in changes:
         change([single for _, single in singles], words)
-    shared: dict[str, Any] = {}
+    shared = {} if shared is None else shared
     found = []
     for name, single in singles:
         try:
