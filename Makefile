@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
@@ -27,6 +27,10 @@ bench: .venv/peers
 .venv/peers: .venv/installed
 	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
+
+# Debian's Chromium, for the test of the report's page; that test is skipped where there is no browser.
+browser:
+	command -v chromium || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium)
 
 clean:
 	rm -rf .venv

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.run import engine
+from feddyn.cli.engine import Live, engine, simulation
 from feddyn.cli.show import progress, show
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.reports.tables import Table, duration
@@ -121,6 +121,7 @@ def _reproduce(
     costs = _costs(experiment, todo, options["workers"]) if dry_run or len(todo) > 1 else [0.0] * len(todo)
     if dry_run:
         _foresee(experiment, found, todo, costs)
+        _tell_origins(experiment, choice)
         return
     try:
         _train(todo, costs, budget, options)
@@ -171,10 +172,14 @@ def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None
             waiting.remove(unit)
             for trial in unit:
                 label = f"{trial.job.row} {trial.job.label}" + (f" seed {trial.seed}" if trial.seed else "")
-                for line in run(trial, time, options) if time.left > 0 else ():
+                live = Live(options, trial.directory, label, trial.job.setting(trial.seed))
+                lines = run(trial, time, lambda plan, where: simulation(plan, where, options))
+                for line in lines if time.left > 0 else ():
+                    live.line(line)
                     figures = next(reversed(line.get("models", {"": {}}).values()))
                     if line["round"] < trial.rounds:
                         report(label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")
+                live.close("finished" if trial.complete else "paused")
                 report(label, len(trial.history), len(trial.history), trial.state)
 
 
@@ -198,6 +203,24 @@ def _foresee(
             f"{experiment.name}: what would run", ["row", "method", "seed", "now", "rounds to go", "time"], rows, notes
         )
     )
+
+
+def _tell_origins(experiment: "Experiment", choice: Choice) -> None:
+    """Of a single row: where its hyperparameters come from."""
+    from feddyn.experiments.appendix import origins
+
+    jobs = [job for job in experiment.jobs if choice.keep(job.row, job.method)]
+    if len({job.row for job in jobs}) != 1:
+        return
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for job in jobs:
+        for key, value, says, searched in origins(job.case, job.document["algorithm"]["name"]) if job.case else ():
+            words = f"{says} (the paper searched {', '.join(map(str, searched))})" if searched else says
+            table, _, name = key.rpartition(".")
+            if value == (job.document[table] if table else job.document).get(name):
+                found.setdefault((key, str(value), words), []).append(job.label)
+    rows = [[key, value, ", ".join(labels), words] for (key, value, words), labels in found.items()]
+    show(Table("its hyperparameters", ["key", "value", "methods", "where it comes from"], rows))
 
 
 def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, absent: Mapping[str, str]) -> None:

@@ -1,8 +1,7 @@
 """`feddyn run`, `feddyn resume` and `feddyn methods`."""
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 import feddyn
 from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide
+from feddyn.cli.engine import Live, engine, simulation
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
@@ -18,38 +18,6 @@ from feddyn.reports.tables import Table, comparison
 if TYPE_CHECKING:
     from feddyn.experiments.setting import Named
     from feddyn.simulation.run import Run, Simulation
-
-
-def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
-    """A number of bytes, as in 500MB or 2GB."""
-    if words is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", words.strip())
-    if found is None:
-        raise click.BadParameter(f"{words!r} is not a size: write it as 500MB or 2GB")
-    return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
-
-
-def engine(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that do not change a result."""
-    memory = "Memory for device states, as in 2GB; more goes to a file (default: a quarter of the machine's)."
-    options = (
-        click.option(
-            "--workers", type=click.IntRange(min=1), help="Processes that train devices (default: the cores)."
-        ),
-        click.option("--state-memory", callback=_bytes, metavar="SIZE", help=memory),
-        click.option("--checkpoint-rounds", type=click.IntRange(min=1), help="Save the run every so many rounds."),
-        click.option(
-            "--checkpoint-minutes",
-            type=click.FloatRange(min=0),
-            default=5.0,
-            show_default=True,
-            help="Save the run every so many minutes.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -79,7 +47,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     if leads():
         claim(directory)
         write_comparison(directory, named)
-    _carry_out(simulations, directory)
+    _carry_out(simulations, directory, options)
 
 
 @click.command()
@@ -100,7 +68,7 @@ def resume(directory: Path, **options: Any) -> None:
         if leads():
             click.echo(f"{directory} is complete: there is nothing to do")
         return
-    _carry_out(simulations, directory)
+    _carry_out(simulations, directory, options)
 
 
 def _simulations(
@@ -108,27 +76,16 @@ def _simulations(
 ) -> dict[str, "Simulation"]:
     from feddyn.experiments.documents import slug
     from feddyn.simulation.memory import keep_freed_memory
-    from feddyn.simulation.run import Simulation
-    from feddyn.simulation.saving import Every
 
     keep_freed_memory()
-    return {
-        label: Simulation(
-            plan,
-            directory / slug(label) if len(named) > 1 else directory,
-            workers=options["workers"],
-            state_memory=options["state_memory"],
-            checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
-            resume=resume,
-        )
-        for label, plan in named
-    }
+    places = {label: directory / slug(label) if len(named) > 1 else directory for label, _ in named}
+    return {label: simulation(plan, places[label], options, resume) for label, plan in named}
 
 
-def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
+def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options: Mapping[str, Any]) -> None:
     """Run what is to be run, and show what came of it."""
     try:
-        train(simulations)
+        _train(simulations, options)
     except KeyboardInterrupt:
         if leads():
             click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
@@ -159,19 +116,24 @@ def methods() -> None:
     show(Table("solvers", ["solver.name", "parameters"], [[name, signature(s)] for name, s in SOLVERS.items()]))
 
 
-def train(simulations: Mapping[str, "Simulation"]) -> None:
+def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) -> None:
     """Run one method after the other; one that diverges does not keep the others from running."""
     with progress("round") as report:
         for label, simulation in simulations.items():
             run, rounds = simulation.run, simulation.plan.rounds
             model, metric = _metric(run)
+            assert simulation.out is not None
+            live = Live(options, simulation.out, label, run.setting)
             try:
                 for line in simulation if run.status == "running" else ():
+                    live.line(line)
                     figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
                     if line["round"] < rounds:
                         report(label, line["round"], rounds, figure)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
+            finally:
+                live.close(run.status)
             report(label, len(run.history), len(run.history), run.status)
             simulation.federation.trainer.store.clear()  # the next method needs the memory
 

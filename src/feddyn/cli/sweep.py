@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.run import engine
+from feddyn.cli.engine import Live, engine, simulation
 from feddyn.cli.show import progress, show
 from feddyn.errors import DivergenceError
 from feddyn.reports.tables import Table, transmitted
@@ -152,8 +152,6 @@ class _Study:
     def _run(self, candidate: "Candidate", plan: "Plan", trials: "Trials | None") -> "Outcome":
         """Train a candidate, with a record, unless it is given up before or is there already."""
         from feddyn.experiments.study import lines
-        from feddyn.simulation.run import Simulation
-        from feddyn.simulation.saving import Every
 
         model, metric = _metric(plan)
         directory = self.directory / candidate.name
@@ -168,26 +166,22 @@ class _Study:
                 return _outcome(candidate, plan, history[: place + 1], "given up")
         if known := self._again(candidate):
             return known
-        simulation = Simulation(
-            plan,
-            directory,
-            workers=self.options["workers"],
-            state_memory=self.options["state_memory"],
-            checkpoint=Every(self.options["checkpoint_rounds"], self.options["checkpoint_minutes"]),
-            resume=True,
-        )
-        status = simulation.run.status
+        trained = simulation(plan, directory, self.options)
+        status = trained.run.status
+        live = Live(self.options, directory, candidate.label, candidate.document)
         try:
-            rounds = iter(simulation)
+            rounds = iter(trained)
             for line in rounds if status == "running" else ():
+                live.line(line)
                 if line["round"] > len(history) and hopeless(line):
                     rounds.close()  # type: ignore[attr-defined]
-                    return _outcome(candidate, plan, simulation.run.history, "given up")
+                    return _outcome(candidate, plan, trained.run.history, "given up")
         except DivergenceError:
             pass
         finally:
-            simulation.federation.trainer.store.clear()  # the next candidate needs the memory
-        return _outcome(candidate, plan, simulation.run.history, simulation.run.status)
+            live.close(trained.run.status)
+            trained.federation.trainer.store.clear()  # the next candidate needs the memory
+        return _outcome(candidate, plan, trained.run.history, trained.run.status)
 
 
 def _metric(plan: "Plan") -> tuple[str, str]:

@@ -29,6 +29,7 @@ class Job:
     stem: str
     document: Document
     targets: tuple[float, ...] = ()
+    case: Case | None = None
 
     @property
     def label(self) -> str:
@@ -101,6 +102,7 @@ def _table(name: str, title: str) -> Experiment:
             str(which),
             document(which, method),
             tuple(round(t / 100, 6) for other, t in printed if other == row),
+            which,
         )
         for row, which in cases.items()
         for method in METHODS
@@ -111,11 +113,11 @@ def _table(name: str, title: str) -> Experiment:
 def _with(job: Job, row: str, method: str, **tables: Document) -> Job:
     """The same run but for some tables' keys; it has no targets in the paper."""
     changed = {**job.document, **{name: {**job.document[name], **table} for name, table in tables.items()}}
-    return Job(row, method, job.stem, changed)
+    return Job(row, method, job.stem, changed, case=job.case)
 
 
 def _job(row: str, method: str, which: Case) -> Job:
-    return Job(row, method, str(which), document(which, method))
+    return Job(row, method, str(which), document(which, method), case=which)
 
 
 def _figures() -> Iterator[Experiment]:

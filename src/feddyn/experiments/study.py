@@ -15,9 +15,9 @@ from typing import Any
 from feddyn.errors import DivergenceError
 from feddyn.experiments.catalogue import Experiment, Job, experiments
 from feddyn.experiments.setting import plans
+from feddyn.simulation.plan import Plan
 from feddyn.simulation.record import Line, ended
 from feddyn.simulation.run import Simulation
-from feddyn.simulation.saving import Every
 
 
 def lines(directory: Path) -> list[Line]:
@@ -117,17 +117,10 @@ class Budget:
         return float("inf") if self._end is None else self._end - time.monotonic()
 
 
-def run(trial: Trial, budget: Budget, options: Mapping[str, Any]) -> Iterator[Line]:
+def run(trial: Trial, budget: Budget, make: Callable[[Plan, Path], Simulation]) -> Iterator[Line]:
     """Go on with a trial until it is complete or the time is over; it can always go on from there."""
     ((_, plan),) = plans(trial.job.setting(trial.seed))
-    simulation = Simulation(
-        plan,
-        trial.directory,
-        workers=options["workers"],
-        state_memory=options["state_memory"],
-        checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
-        resume=True,
-    )
+    simulation = make(plan, trial.directory)
     trial.history = simulation.run.history
     rounds = iter(simulation)
     try:

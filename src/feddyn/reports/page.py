@@ -52,7 +52,7 @@ def _run(curve: Curve) -> dict[str, Any]:
     return {
         "label": curve.label,
         "seed": curve.seed,
-        "status": record.status,
+        "status": curve.status,
         "rounds": len(record.history),
         "last": f"{model} {metric} {figures[metric]:.4f}",
         "best": f"{record.best(metric):.4f}",
@@ -68,12 +68,12 @@ def series(history: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]
     """A record in columns: counts, and every figure by its dotted name; None where a round has none."""
     columns: dict[str, list[float | None]] = {name: [line[name] for line in history] for name in COUNTS}
     columns["bytes"] = [line["bytes_up"] + line["bytes_down"] for line in history]
-    rows = [dict(_figures(line)) for line in history]
+    rows = [dict(figures(line)) for line in history]
     names = list(dict.fromkeys(name for row in rows for name in row))
     return columns | {name: [row.get(name) for row in rows] for name in names}
 
 
-def _figures(line: Mapping[str, Any]) -> list[tuple[str, float]]:
+def figures(line: Mapping[str, Any]) -> list[tuple[str, float]]:
     found = []
     for model, figures in line.get("models", {}).items():
         found += [(f"models.{model}.{metric}", value) for metric, value in figures.items()]

@@ -10,7 +10,7 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.study import lines
+from feddyn.experiments.study import lines, reached
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,15 @@ class Entry:
     seed: int
     record: Recorded
 
+    @property
+    def status(self) -> str:
+        """Of a run that stops when it has reached what is wanted of it, and can go on."""
+        if self.record.status in ("interrupted", "running"):
+            wanted = self.job.targets
+            done = wanted and all(reached(self.record.history, target) for target in wanted)
+            return "targets reached" if done else f"paused, {self.job.document['rounds']} planned"
+        return self.record.status
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -53,6 +62,7 @@ class Curve:
     label: str
     seed: int
     record: Recorded
+    status: str
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def make(directories: Sequence[Path], out: Path) -> Report:
 
 
 def _curves(found: Sequence[Entry]) -> list[Curve]:
-    return [Curve(entry.job.label, entry.seed, entry.record) for entry in found]
+    return [Curve(entry.job.label, entry.seed, entry.record, entry.status) for entry in found]
 
 
 def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[str, list[Curve]]]:
@@ -70,7 +70,7 @@ def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[str, list[Curve]
         names = _labels(record.path.parent)
         label = names.get(record.path.name, record.path.name)
         folder = record.path.parent if names else record.path
-        folders.setdefault(folder, []).append(Curve(label, int(record.setting.get("seed", 0)), record))
+        folders.setdefault(folder, []).append(Curve(label, int(record.setting.get("seed", 0)), record, record.status))
     for folder, curves in folders.items():
         yield str(folder), curves
 

@@ -86,6 +86,7 @@ class Simulation:
             if value is not None:
                 require_whole("", name, value, least)
         self.plan, self.workers, self._group = plan, workers, ranks()
+        self.out = None if out is None else Path(out)
         setting = plan.setting()
         if self._group:
             self._group.require_same("simulation", key(setting))
@@ -104,7 +105,7 @@ class Simulation:
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
-        self._saver = Saver(Path(out), setting, checkpoint or Every(), self._group) if out is not None else None
+        self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
         self._resume = resume
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found

@@ -1,0 +1,96 @@
+"""A live view of a run in other tools: TensorBoard event files, or MLflow; neither is imported unless asked for."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from feddyn.errors import FeddynError
+from feddyn.reports.page import figures
+
+NEEDS = {"tensorboard": ("tensorboard", "feddyn[tracking]"), "mlflow": ("mlflow", "mlflow-skinny")}
+"""The module that a tracker needs, and what to install for it."""
+
+
+def require(names: Sequence[str]) -> None:
+    """Refuse trackers that are not installed, before any work is done."""
+    for name in names:
+        module, package = NEEDS[name]
+        if find_spec(module) is None:
+            raise FeddynError(f"--track {name} needs a package that is not installed: pip install '{package}'")
+
+
+class Tracker(ABC):
+    """Takes the lines of a run's record while it goes on."""
+
+    @abstractmethod
+    def line(self, line: Mapping[str, Any]) -> None:
+        """A round: every figure by its dotted name, and what was transmitted."""
+
+    @abstractmethod
+    def close(self, status: str) -> None:
+        """The run has ended, or paused."""
+
+
+def _values(line: Mapping[str, Any]) -> dict[str, float]:
+    counts = {name: float(line[name]) for name in ("transmitted", "bytes_up", "bytes_down", "gradients")}
+    return counts | dict(figures(line))
+
+
+class TensorBoard(Tracker):
+    """Event files in `events` beside the record; a run that goes on after round `done` replaces what was behind it."""
+
+    def __init__(self, directory: Path, label: str, setting: Mapping[str, Any], done: int):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(directory / "events"), purge_step=done + 1)
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        for name, value in _values(line).items():
+            self._writer.add_scalar(name.replace(".", "/"), value, line["round"])
+        self._writer.flush()
+
+    def close(self, status: str) -> None:
+        self._writer.close()
+
+
+class MLflow(Tracker):
+    """A run in the experiment `feddyn`, in $MLFLOW_TRACKING_URI or else in files in `mlruns` beside the records; a run
+    that goes on is found by its directory."""
+
+    def __init__(self, directory: Path, label: str, setting: Mapping[str, Any], done: int):
+        from mlflow import MlflowClient
+
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow 3 refuses its file store without it
+        home = os.environ.get("MLFLOW_TRACKING_URI") or (directory.resolve().parent / "mlruns").as_uri()
+        self._client = MlflowClient(home)
+        experiment = self._client.get_experiment_by_name("feddyn")
+        number = experiment.experiment_id if experiment else self._client.create_experiment("feddyn")
+        name = str(directory.resolve())
+        known = self._client.search_runs([number], f"tags.record = '{name}'", max_results=1)
+        if known:
+            self._run = known[0].info.run_id
+        else:
+            self._run = self._client.create_run(number, run_name=label, tags={"record": name}).info.run_id
+            for key, value in _flat(setting):
+                self._client.log_param(self._run, key, value)
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        for name, value in _values(line).items():
+            self._client.log_metric(self._run, name, value, step=line["round"])
+
+    def close(self, status: str) -> None:
+        done = {"finished": "FINISHED", "target reached": "FINISHED", "diverged": "FAILED"}
+        self._client.set_terminated(self._run, done.get(status, "KILLED"))
+
+
+TRACKERS: Mapping[str, type[TensorBoard] | type[MLflow]] = {"tensorboard": TensorBoard, "mlflow": MLflow}
+
+
+def _flat(setting: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    found = []
+    for key, value in setting.items():
+        found += _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else [(before + key, value)]
+    return found
