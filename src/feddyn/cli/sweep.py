@@ -88,9 +88,9 @@ class _Study:
         found = self._grid(methods) if how.search == "grid" else self._sampled(how, methods)
         for done, total, outcome in found:
             self.found.append(outcome)
-            if outcome.candidate.name not in self._known:
-                line = {"name": outcome.candidate.name, **outcome._asdict()}
-                line["candidate"] = outcome.candidate.changes
+            if (name := outcome.candidate.name) not in self._known:
+                self._known[name] = {**outcome._asdict(), "candidate": outcome.candidate.changes}
+                line = {"name": name, **self._known[name]}
                 with self._file.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps(line) + "\n")
             yield done, total, outcome

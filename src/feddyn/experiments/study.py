@@ -103,7 +103,7 @@ def units(found: Sequence[Trial], cost: Mapping[int, float]) -> list[list[Trial]
 def _enough_for_all(trial: Trial) -> bool:
     """Whether no experiment wants more of a run."""
     same = [job for other in experiments().values() for job in other.jobs if job.document == trial.job.document]
-    return all(job.targets and all(reached(trial.history, t) for t in job.targets) for job in same)
+    return all(job.targets and all(reached(trial.history, t) for t in job.targets) for job in (trial.job, *same))
 
 
 class Budget:
@@ -127,7 +127,7 @@ def run(trial: Trial, budget: Budget, make: Callable[[Plan, Path], Simulation]) 
         for line in rounds:
             trial.history = simulation.run.history
             yield line
-            if trial.complete or budget.left <= 0:
+            if line["round"] < plan.rounds and (trial.complete or budget.left <= 0):
                 break
     except DivergenceError:
         trial.diverged = True

@@ -1,0 +1,111 @@
+"""The report: its files, and its page in a real browser."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.experiments.tiny import setting
+
+from feddyn.errors import InputError
+from feddyn.experiments.setting import plans
+from feddyn.reports.report import make
+from feddyn.simulation.run import Simulation
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of two methods, and a single run in the middle of which the power failed."""
+    home = tmp_path_factory.mktemp("records")
+    runs = []
+    for method in ("feddyn", "fedavg"):
+        ((_, plan),) = plans(setting(method) | {"target": {"metric": "accuracy", "value": 0.5}})
+        for _ in Simulation(plan, home / "both" / method, workers=1):
+            pass
+        runs.append({"label": {"feddyn": "FedDyn", "fedavg": HOSTILE}[method], "setting": {}})
+    shutil.move(home / "both" / "fedavg", home / "both" / "script-script-alert-1-script")
+    (home / "both" / "comparison.json").write_text(json.dumps({"runs": runs}))
+    shutil.copytree(home / "both" / "feddyn", home / "alone")
+    (home / "alone" / "summary.json").unlink()
+    text = (home / "alone" / "rounds.jsonl").read_text()
+    (home / "alone" / "rounds.jsonl").write_text(text + '{"round": 9, "tr')
+    return home
+
+
+def test_a_report_of_any_records(records: Path, tmp_path: Path) -> None:
+    made = make([records], tmp_path / "report")
+    assert not made.missing
+    assert all(path.stat().st_size > 0 for path in made.files)
+    assert {path.suffix for path in made.files} == {".md", ".csv", ".tex", ".png", ".pdf", ".html"}
+    titles = {Path(table.title).name: table for table in made.tables}
+    assert [row[0] for row in titles["both"].rows] == ["FedDyn", HOSTILE]
+    assert titles["alone"].rows[0][2] == "running"
+    assert r"\begin{tabular}" in next(path for path in made.files if path.suffix == ".tex").read_text()
+    again = make([records], tmp_path / "report")
+    assert again.files == made.files
+
+
+def test_without_records_there_is_no_report(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no record of a run"):
+        make([tmp_path], tmp_path / "report")
+    with pytest.raises(InputError, match="there is no directory"):
+        make([tmp_path / "nowhere"], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("there is no Chromium: make browser")
+    playwright = pytest.importorskip("playwright.sync_api", reason="there is no Playwright: pip install 'feddyn[dev]'")
+    quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+    quiet += ["--disable-component-update", "--disable-sync", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    with playwright.sync_playwright() as control:
+        started = control.chromium.launch(executable_path=chromium, args=quiet)
+        yield started
+        started.close()
+
+
+def test_the_page_in_a_browser(records: Path, tmp_path: Path, browser: Any) -> None:
+    """It loads without an error or a request, a click switches the x axis, a row opens its setting, tables sort."""
+    make([records], tmp_path)
+    page, said, asked = browser.new_page(), [], []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "index.html").as_uri())
+    title = page.locator(".xtitle")
+    assert title.text_content() == "rounds"
+    for button, words in (("transmissions", "models transmitted"), ("bytes", "bytes sent"), ("rounds", "rounds")):
+        page.get_by_role("button", name=button, exact=True).click()
+        assert title.text_content().startswith(words)
+    page.locator("#group").select_option(label=str(records / "both"))
+    assert page.locator("#runs tr.run").count() == 2
+    page.locator("#metric").select_option("devices.drift")
+    assert page.locator(".ytitle").text_content() == "devices drift"
+    page.locator("#metric").select_option("norms.h")
+    page.locator("#logy").check()
+    assert page.evaluate("document.getElementById('plot').layout.yaxis.type") == "log"
+    page.locator("#metric").select_option("models.all.accuracy")
+    assert page.evaluate("document.getElementById('plot').data.length") == 2
+
+    first = page.locator("#runs tr.run").first
+    first.click()
+    assert 'name = "feddyn"' in page.locator("tr.setting pre").text_content()
+    first.click()
+    assert page.locator("tr.setting").count() == 0
+
+    page.locator("#runs th", has_text=re.compile("^method$")).click()
+    assert page.locator("#runs td").first.text_content() == HOSTILE
+    page.locator("#runs th", has_text=re.compile("^method$")).click()
+    assert page.locator("#runs td").first.text_content() == "FedDyn"
+    page.locator("#plot .draglayer").first.hover()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

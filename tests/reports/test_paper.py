@@ -1,0 +1,103 @@
+"""The paper's tables from records: counts, spread, savings, marks and orders."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feddyn.experiments.catalogue import METHODS, experiments
+from feddyn.reports.paper import Count, table
+from feddyn.reports.records import Entry, Recorded
+
+ROW = "mnist-iid-10"
+"""The paper: 98.2% after 100, 142, 588, 362 models, 97.2% after 31, 52, 49, 43."""
+
+
+def run(counts: Sequence[int | None], rounds: int, sent: int = 1) -> Recorded:
+    """A run that reached 98.2% and 97.2% after so many transmissions (None: never)."""
+    high, low = (count or 10**9 for count in counts)
+    history: list[dict[str, Any]] = []
+    for number in range(1, rounds + 1):
+        accuracy = 0.982 if number * sent >= high else 0.972 if number * sent >= low else 0.5
+        history.append({"round": number, "transmitted": number * sent, "models": {"all": {"accuracy": accuracy}}})
+    return Recorded(Path(), "", {}, history, "interrupted", "", 1.0)
+
+
+def entries(runs: dict[str, list[Recorded]]) -> list[Entry]:
+    jobs = {job.method: job for job in experiments()["participation"].jobs if job.row == ROW}
+    return [Entry(jobs[method], seed, record) for method in METHODS for seed, record in enumerate(runs.get(method, ()))]
+
+
+def rows(runs: dict[str, list[Recorded]]) -> tuple[list[list[str]], str]:
+    made = table(experiments()["participation"], entries(runs))
+    return [list(row) for row in made.rows], " ".join(made.notes)
+
+
+def test_ours_stands_beside_theirs_with_savings() -> None:
+    found, notes = rows(
+        {
+            "feddyn": [run((100, 30), 100)],
+            "scaffold": [run((150, 60), 90, sent=2)],
+            "fedavg": [run((500, 50), 500)],
+            "fedprox": [run((None, 45), 300)],
+        }
+    )
+    assert found[0] == [
+        *(
+            ROW,
+            "98.2",
+            "100",
+            "100",
+            "150 (1.5x)",
+            "142 (1.4x)",
+            "500 (5.0x)",
+            "588 (5.9x)",
+            "300+ (>3.0x)",
+            "362 (3.6x)",
+        )
+    ]
+    assert found[1][2:] == ["30", "31", "60 (2.0x)", "52 (1.7x)", "50 (1.7x)", "49 (1.6x)", "45 (1.5x)", "43 (1.4x)"]
+    assert "agrees with the paper in 2 of 2" in notes
+    assert "*" not in notes
+
+
+def test_several_seeds_have_a_mean_and_a_range() -> None:
+    found, _ = rows({"feddyn": [run((98, 30), 100), run((102, 33), 110)], "fedavg": [run((None, 48), 200)] * 2})
+    assert found[0][2] == "100.0 ± 2.8 (98 to 102)"
+    assert found[0][6] == "200+ to 200+ (>2.0x)"
+    assert found[1][6] == "48.0 ± 0.0 (48 to 48) (1.5x)"
+    assert found[1][4] == "-"
+    assert str(Count([None, 40], [90, 60])) == "40 to 90+"
+
+
+def test_what_lies_far_from_the_paper_is_marked() -> None:
+    """More than 20% beyond the range of ours, on either side; what is open is not marked."""
+    found, notes = rows({"feddyn": [run((80, 60), 80), run((83, 60), 90)], "fedprox": [run((None, None), 40)]})
+    assert found[0][2].endswith("*")  # 100 > 1.2 * 83
+    assert found[1][2].endswith("*")  # 31 < 0.8 * 60
+    assert found[0][8] == "40+ (>0.5x)"
+    assert f"{ROW} 98.2% FedDyn" in notes
+    near, notes = rows({"feddyn": [run((84, 38), 90)]})
+    assert not any("*" in cell for row in near for cell in row)
+
+
+def test_another_order_than_the_papers_is_said() -> None:
+    found, notes = rows({"feddyn": [run((100, 60), 100)], "fedavg": [run((600, 50), 600)]})
+    assert "agrees with the paper in 1 of 2" in notes
+    assert f"{ROW} 97.2%: FedAvg before FedDyn" in notes
+    _, notes = rows({"feddyn": [run((None, 31), 50)], "fedavg": [run((None, 49), 60)]})
+    assert "in 2 of 2" in notes  # 98.2% is open: neither got there yet
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("name", ["distributed-sgd", "alpha", "centralised", "fedsplit"])
+def test_other_experiments_have_tables_too(name: str) -> None:
+    experiment = experiments()[name]
+    line = {"round": 3, "transmitted": 3, "gradients": 1200, "models": {"all": {"accuracy": 0.975}}}
+    line["models"]["server"] = line["models"]["all"]  # type: ignore[index]
+    record = Recorded(Path(), "", {}, [line], "finished", "", 1.0)
+    made = table(experiment, [Entry(experiment.jobs[0], 0, record)])
+    words = " ".join(made.rows[0])
+    assert experiment.jobs[0].row in words
+    assert "97.50%" in words or "1,200" in words
