@@ -179,7 +179,7 @@ def test_a_sweep_goes_on_and_writes_the_best(
     best = tomllib.loads(Path("out/best.toml").read_text())
     assert best["solver"]["lr"] in (0.3, 0.1)
     first = Path("out/best.toml").read_bytes()
-    monkeypatch.setattr(sys.modules["feddyn.cli.sweep"], "simulation", None)  # nothing is trained again
+    monkeypatch.setattr("feddyn.cli.engine.simulation", None)  # nothing is trained again
     assert call(*words, monkeypatch=monkeypatch) == 0
     assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
     assert Path("out/best.toml").read_bytes() == first

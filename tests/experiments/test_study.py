@@ -1,6 +1,5 @@
 """Studies: runs that pause, go on, are shared, and stop where they have reached what is wanted."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,13 @@ from feddyn.experiments.catalogue import Experiment, Job
 from feddyn.experiments.paper import Row
 from feddyn.experiments.setting import plans
 from feddyn.simulation.plan import Plan
-from feddyn.simulation.run import Simulation
+from feddyn.simulation.run import Run, Simulation
 from tests.experiments.tiny import ROUNDS, job, setting
 
-Make = Callable[[Plan, Path], Simulation]
 
-
-def make(plan: Plan, directory: Path) -> Simulation:
-    return Simulation(plan, directory, workers=1, resume=True)
+def start(plan: Plan, directory: Path, label: str) -> tuple[Run, study.Lines]:
+    simulation = Simulation(plan, directory, workers=1, resume=True)
+    return simulation.run, iter(simulation)
 
 
 def trial(single: Job, directory: Path, rounds: int | None = None) -> study.Trial:
@@ -32,7 +30,7 @@ def test_a_paused_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     for rounds, before in ((3, 0), (4, 3), (None, 4)):
         found = trial(single, tmp_path, rounds)
         assert not found.complete
-        lines = list(study.run(found, study.Budget(None), make))
+        lines = list(study.run(found, study.Budget(None), start))
         assert found.complete
         assert [line["round"] for line in lines] == list(range(before + 1, (rounds or ROUNDS) + 1))
     ((_, plan),) = plans(single.setting(0))
@@ -48,19 +46,19 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
     easy = job("feddyn", targets=(0.9, 0.8))
     found = trial(easy, tmp_path)
     assert found.state == "new"
-    lines = list(study.run(found, study.Budget(None), make))
+    lines = list(study.run(found, study.Budget(None), start))
     assert len(lines) < ROUNDS
     assert study.reached(lines, 0.9) is lines[-1]
     assert found.complete
     # another experiment wants all rounds of the same run
     more = trial(job("feddyn"), tmp_path)
     assert more.state == f"at round {len(lines)}"
-    assert [line["round"] for line in study.run(more, study.Budget(None), make)][-1] == ROUNDS
+    assert [line["round"] for line in study.run(more, study.Budget(None), start)][-1] == ROUNDS
 
 
 def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
     found = trial(job("feddyn"), tmp_path)
-    assert len(list(study.run(found, study.Budget(0.0), make))) == 1
+    assert len(list(study.run(found, study.Budget(0.0), start))) == 1
     assert found.state == "at round 1"
     assert study.Budget(None).left == float("inf")
     assert 0 < study.Budget(60).left <= 60
@@ -75,7 +73,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:
     wild = Job("row", "fedavg", "tiny", {**setting("fedavg"), "solver": {"lr": 1e9, "epochs": 1}})
     found = trial(wild, tmp_path)
-    list(study.run(found, study.Budget(None), make))
+    list(study.run(found, study.Budget(None), start))
     assert found.state == "diverged"
     assert trial(wild, tmp_path).state == "diverged"
 

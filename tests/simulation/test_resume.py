@@ -292,7 +292,7 @@ def test_a_record_in_use_is_refused(tmp_path: Path) -> None:
     next(rounds)
     with pytest.raises(feddyn.InputError, match="in use by a living process"):
         feddyn.simulate(**arguments(), out=tmp_path / "out", resume=True)
-    rounds.close()  # type: ignore[attr-defined]
+    rounds.close()
     assert feddyn.simulate(**arguments(), out=tmp_path / "out", resume=True).status == "finished"
 
 

@@ -10,9 +10,10 @@ import click
 from feddyn.cli.show import leads
 
 if TYPE_CHECKING:
+    from feddyn.experiments.study import Lines, Start
     from feddyn.reports.tracking import Tracker
     from feddyn.simulation.plan import Plan
-    from feddyn.simulation.run import Simulation
+    from feddyn.simulation.run import Run, Simulation
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
@@ -77,27 +78,38 @@ def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume
     )
 
 
-class Live:
-    """The trackers that a run was asked to be shown in; they start with its first line."""
+def start(options: Mapping[str, Any]) -> "Start":
+    """How a study starts, or goes on with, one of its runs."""
 
-    def __init__(self, options: Mapping[str, Any], directory: Path, label: str, setting: Mapping[str, Any]):
-        self._names = options["track"] if leads() else ()
-        self._directory, self._label, self._setting = directory, label, setting
-        self._trackers: list[Tracker] | None = None
+    def go(plan: "Plan", directory: Path, label: str) -> "tuple[Run, Lines]":
+        made = simulation(plan, directory, options)
+        return made.run, rounds(made, label, options)
 
-    def line(self, line: Mapping[str, Any]) -> None:
-        """Show a round."""
-        if self._trackers is None:
-            self._trackers = [self._start(name, line["round"] - 1) for name in self._names]
-        for tracker in self._trackers:
-            tracker.line(line)
+    return go
 
-    def _start(self, name: str, done: int) -> "Tracker":
-        from feddyn.reports.tracking import TRACKERS
 
-        return TRACKERS[name](self._directory, self._label, self._setting, done)
+def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> "Lines":
+    """The rounds of a run that has not ended, shown where the options ask for; then its memory is given back."""
+    trackers: list[Tracker] | None = None
+    lines = iter(simulation) if simulation.run.status == "running" else None
+    try:
+        for line in lines or ():
+            if trackers is None:
+                trackers = _trackers(simulation, label, line["round"] - 1, options)
+            for tracker in trackers:
+                tracker.line(line)
+            yield line
+    finally:
+        if lines:
+            lines.close()
+        for tracker in trackers or ():
+            tracker.close(simulation.run.status)
+        simulation.federation.trainer.store.clear()
 
-    def close(self, status: str) -> None:
-        """The run has ended, or paused."""
-        for tracker in self._trackers or ():
-            tracker.close(status)
+
+def _trackers(simulation: "Simulation", label: str, done: int, options: Mapping[str, Any]) -> "list[Tracker]":
+    if not options["track"] or not leads() or simulation.out is None:
+        return []
+    from feddyn.reports.tracking import TRACKERS
+
+    return [TRACKERS[name](simulation.out, label, simulation.run.setting, done) for name in options["track"]]

@@ -10,7 +10,7 @@ import click
 import feddyn
 from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide
-from feddyn.cli.engine import Live, engine, simulation
+from feddyn.cli.engine import engine, rounds, simulation
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
@@ -120,22 +120,16 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     """Run one method after the other; one that diverges does not keep the others from running."""
     with progress("round") as report:
         for label, simulation in simulations.items():
-            run, rounds = simulation.run, simulation.plan.rounds
+            run, planned = simulation.run, simulation.plan.rounds
             model, metric = _metric(run)
-            assert simulation.out is not None
-            live = Live(options, simulation.out, label, run.setting)
             try:
-                for line in simulation if run.status == "running" else ():
-                    live.line(line)
+                for line in rounds(simulation, label, options):
                     figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                    if line["round"] < rounds:
-                        report(label, line["round"], rounds, figure)
+                    if line["round"] < planned:
+                        report(label, line["round"], planned, figure)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
-            finally:
-                live.close(run.status)
             report(label, len(run.history), len(run.history), run.status)
-            simulation.federation.trainer.store.clear()  # the next method needs the memory
 
 
 def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:

@@ -17,7 +17,7 @@ from feddyn.errors import InputError
 from feddyn.reports.tables import Table, duration
 
 if TYPE_CHECKING:
-    from feddyn.cli.reproduce import Choice
+    from feddyn.cli.outlook import Choice
     from feddyn.experiments.documents import Document
     from feddyn.experiments.estimate import Calibration
     from feddyn.experiments.synthetic import Curve, Job
@@ -127,12 +127,10 @@ def _identity(curve: "Curve") -> tuple[str, int, object]:
 
 def _read(file: Path, rounds: int) -> "list[Curve]":
     """The curves that are there, of at least so many rounds; a line that was cut off is left out."""
+    from feddyn.experiments.study import whole_lines
     from feddyn.experiments.synthetic import Curve
 
-    if not file.exists():
-        return []
-    text = file.read_bytes()
-    lines = [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+    lines = map(json.loads, whole_lines(file))
     return [Curve.from_line(line, rounds) for line in lines if len(line["objectives"]) >= rounds]
 
 

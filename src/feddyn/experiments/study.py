@@ -7,27 +7,36 @@ it; it is paused where its targets are reached, its rounds are enough or the tim
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from feddyn.errors import DivergenceError
 from feddyn.experiments.catalogue import Experiment, Job, experiments
 from feddyn.experiments.setting import plans
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.record import Line, ended
-from feddyn.simulation.run import Simulation
+from feddyn.simulation.run import Run
+
+Lines: TypeAlias = Generator[Line, None, None]
+Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
+"""Starts a plan, or goes on with it where it has a record: the run, and its rounds as they are completed."""
 
 
 def lines(directory: Path) -> list[Line]:
     """The rounds that a record has; a last line that was cut off by a crash is left out."""
+    return [json.loads(line) for line in whole_lines(directory / "rounds.jsonl")]
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file that may not be there, without one that was cut off."""
     try:
-        text = (directory / "rounds.jsonl").read_bytes()
+        text = path.read_bytes()
     except OSError:
         return []
-    whole = text[: text.rfind(b"\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()]
+    return text[: text.rfind(b"\n") + 1].splitlines()
 
 
 def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str, Any] | None:
@@ -47,6 +56,11 @@ class Trial:
     rounds: int
     history: list[Line] = field(repr=False)
     diverged: bool
+
+    @property
+    def label(self) -> str:
+        """What to call it."""
+        return f"{self.job.row} {self.job.label}" + (f" seed {self.seed}" if self.seed else "")
 
     @property
     def complete(self) -> bool:
@@ -117,23 +131,19 @@ class Budget:
         return float("inf") if self._end is None else self._end - time.monotonic()
 
 
-def run(trial: Trial, budget: Budget, make: Callable[[Plan, Path], Simulation]) -> Iterator[Line]:
+def run(trial: Trial, budget: Budget, start: Start) -> Iterator[Line]:
     """Go on with a trial until it is complete or the time is over; it can always go on from there."""
     ((_, plan),) = plans(trial.job.setting(trial.seed))
-    simulation = make(plan, trial.directory)
-    trial.history = simulation.run.history
-    rounds = iter(simulation)
-    try:
-        for line in rounds:
-            trial.history = simulation.run.history
-            yield line
-            if line["round"] < plan.rounds and (trial.complete or budget.left <= 0):
-                break
-    except DivergenceError:
-        trial.diverged = True
-    finally:
-        rounds.close()  # type: ignore[attr-defined]
-        simulation.federation.trainer.store.clear()  # the next run needs the memory
+    state, rounds = start(plan, trial.directory, trial.label)
+    with closing(rounds):
+        try:
+            for line in rounds:
+                trial.history = state.history
+                yield line
+                if line["round"] < plan.rounds and (trial.complete or budget.left <= 0):
+                    break
+        except DivergenceError:
+            trial.diverged = True
     if not trial.diverged and _enough_for_all(trial):
         # states of many devices take much space, and a run can be repeated from its setting
         shutil.rmtree(trial.directory / "checkpoint", ignore_errors=True)

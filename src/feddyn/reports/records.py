@@ -10,7 +10,7 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.study import lines, reached
+from feddyn.experiments.study import lines, reached, whole_lines
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def read(path: Path) -> Recorded:
     try:
         text = (path / "setting.toml").read_text(encoding="utf-8")
         setting, history = tomllib.loads(text), lines(path)
-        timings = [json.loads(line) for line in _whole_lines(path / "timings.jsonl")]
+        timings = [json.loads(line) for line in whole_lines(path / "timings.jsonl")]
         summary = json.loads((path / "summary.json").read_bytes()) if (path / "summary.json").exists() else {}
     except (OSError, ValueError) as error:
         raise InputError(f"the record in {path} is damaged: {error}") from None
@@ -112,8 +112,3 @@ def entries(experiment: Experiment, records: Sequence[Recorded]) -> list[Entry]:
             if seed and name.startswith(job.stem) and name == job.directory(int(seed[1])):
                 found.append(Entry(job, int(seed[1]), record))
     return found
-
-
-def _whole_lines(path: Path) -> list[bytes]:
-    text = path.read_bytes()
-    return text[: text.rfind(b"\n") + 1].splitlines()

@@ -1,7 +1,7 @@
 """A whole run: rounds, evaluation, the target, the record."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -111,7 +111,7 @@ class Simulation:
             self.run.history, self.run.models, self.run.status, self.run.message = found
             self._find_target()
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Generator[Line, None, None]:
         """The run, round by round; it can be run once."""
         run, target, saver = self.run, self.plan.target, self._saver
         if run.status != "running" or run.history:

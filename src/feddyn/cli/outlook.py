@@ -1,0 +1,143 @@
+"""What `feddyn reproduce` would do, and how long it would take: the list, the dry run, a row as a setting."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from feddyn.cli.show import show
+from feddyn.errors import InputError, nearest
+from feddyn.reports.tables import Table, duration
+
+if TYPE_CHECKING:
+    from feddyn.experiments.catalogue import Experiment
+    from feddyn.experiments.estimate import Calibration
+    from feddyn.experiments.study import Trial
+
+
+class Choice(NamedTuple):
+    """What of an experiment is wanted."""
+
+    rows: Sequence[str]
+    methods: Sequence[str]
+    rounds: int | None
+    seeds: int
+
+    def row(self, name: str) -> bool:
+        """Whether a row is; rows may be patterns, as in 'mnist-*'."""
+        return not self.rows or any(fnmatch(name, pattern) for pattern in self.rows)
+
+    def keep(self, row: str, method: str) -> bool:
+        """Whether a run is."""
+        return self.row(row) and (not self.methods or method in self.methods)
+
+    def check(self, name: str, rows: Sequence[str], methods: Sequence[str]) -> None:
+        """Refuse rows and methods that the experiment does not have."""
+        for pattern in self.rows:
+            if not any(fnmatch(row, pattern) for row in rows):
+                raise InputError(f"{name} has no row {pattern!r}; {nearest(pattern, rows)}")
+        for method in self.methods:
+            if not methods:
+                raise InputError(f"{name} is made as a whole: leave out --method")
+            if method not in methods:
+                raise InputError(f"{name} has no method {method!r}; {nearest(method, methods)}")
+
+
+def calibration(workers: int | None) -> "Calibration":
+    from feddyn.experiments.estimate import Calibration
+    from feddyn.simulation.crew import cores
+
+    return Calibration(workers or cores())
+
+
+def costs(experiment: "Experiment", todo: "Sequence[Trial]", workers: int | None) -> list[float]:
+    """Seconds that each run still needs, by a calibration on this machine."""
+    from feddyn.experiments.study import expected_rounds
+
+    timed = calibration(workers)
+    return [timed.seconds(trial.job.document, expected_rounds(trial, experiment)) for trial in todo]
+
+
+def foresee(
+    experiment: "Experiment", found: "Sequence[Trial]", todo: "Sequence[Trial]", costs: Sequence[float]
+) -> None:
+    from feddyn.experiments.study import expected_rounds
+
+    cost = {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}
+    rows = []
+    for trial in found:
+        more = expected_rounds(trial, experiment) if id(trial) in cost else 0
+        time = duration(cost[id(trial)]) if id(trial) in cost else "-"
+        rows.append([trial.job.row, trial.job.label, str(trial.seed), trial.state, str(more), time])
+    notes = [
+        f"{len(todo)} runs to go, about {duration(sum(costs))} on this machine, by a short calibration; as many "
+        "rounds as the paper needed, or all where it does not say."
+    ]
+    show(
+        Table(
+            f"{experiment.name}: what would run", ["row", "method", "seed", "now", "rounds to go", "time"], rows, notes
+        )
+    )
+
+
+def tell_origins(experiment: "Experiment", choice: Choice) -> None:
+    """Of a single row: where its hyperparameters come from."""
+    from feddyn.experiments.appendix import origins
+
+    jobs = [job for job in experiment.jobs if choice.keep(job.row, job.method)]
+    if len({job.row for job in jobs}) != 1:
+        return
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for job in jobs:
+        for key, value, says, searched in origins(job.case, job.document["algorithm"]["name"]) if job.case else ():
+            words = f"{says} (the paper searched {', '.join(map(str, searched))})" if searched else says
+            table, _, name = key.rpartition(".")
+            if value == (job.document[table] if table else job.document).get(name):
+                found.setdefault((key, str(value), words), []).append(job.label)
+    rows = [[key, value, ", ".join(labels), words] for (key, value, words), labels in found.items()]
+    show(Table("its hyperparameters", ["key", "value", "methods", "where it comes from"], rows))
+
+
+def as_setting(experiment: "Experiment", choice: Choice) -> str:
+    """A row as a comparison: what all methods share, and an entry for each."""
+    import tomli_w
+
+    jobs = [job for job in experiment.jobs if choice.keep(job.row, job.method)]
+    if len({job.row for job in jobs}) != 1:
+        raise InputError("--toml prints one row: choose it with --row")
+    first = jobs[0].document
+    own = ("algorithm", "solver")
+    common = {key: value for key, value in first.items() if key not in own}
+    if jobs[0].targets:
+        common["target"] = {"metric": "accuracy", "value": max(jobs[0].targets)}
+    shared = {k: v for k, v in first["solver"].items() if all(job.document["solver"].get(k) == v for job in jobs)}
+    compare = []
+    for job in jobs:
+        solver = {k: v for k, v in job.document["solver"].items() if k not in shared}
+        compare.append({"label": job.label, "algorithm": job.document["algorithm"], "solver": solver})
+    text = tomli_w.dumps({**common, "solver": shared, "compare": compare})
+    return f"# {experiment.title}: {jobs[0].row}\n{text}"
+
+
+def list_all(workers: int | None) -> None:
+    from feddyn.cli.special import SPECIAL
+    from feddyn.experiments.catalogue import experiments
+    from feddyn.experiments.study import expected_rounds, trials
+
+    rows = []
+    timed = calibration(workers)
+    for name, experiment in experiments().items():
+        found = trials(experiment, Path(), 1, None, lambda job: True)
+        time = sum(timed.seconds(t.job.document, expected_rounds(t, experiment)) for t in found)
+        rows.append(
+            [name, experiment.kind, experiment.title, str(len(experiment.rows)), str(len(found)), duration(time)]
+        )
+    for name, special in SPECIAL.items():
+        time = special.estimate(timed)
+        rows.append([name, special.kind, special.title, str(len(special.rows)), str(special.runs), duration(time)])
+    notes = [
+        f"Times are for {timed.workers} processes on this machine, by a short calibration, if every run needs as "
+        "many rounds as the paper's; runs that two of them share are computed once.",
+        "Every table comes with its convergence curves (feddyn report).",
+    ]
+    show(Table("tables and figures of the paper", ["name", "kind", "what", "rows", "runs", "time"], rows, notes))
