@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from feddyn.cli.outlook import Choice, as_setting
 from feddyn.experiments import catalogue, study
 from feddyn.experiments.catalogue import Experiment, Job, experiments
+from feddyn.experiments.documents import expand
 from feddyn.experiments.estimate import Calibration
 from feddyn.experiments.paper import Row
 from feddyn.reports import report
@@ -31,7 +33,7 @@ TINY = Experiment(
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The paper, but small: one table, and times that need no calibration."""
     monkeypatch.chdir(tmp_path)
-    for module in (catalogue, study, report):
+    for module in (catalogue, report):
         monkeypatch.setattr(module, "experiments", lambda: {"tiny": TINY})
     monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: float(rounds))
 
@@ -70,7 +72,7 @@ def test_a_budget_gives_whole_rows_first(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: 1.0 if "mu" in str(document) else 90.0)
     ran: list[str] = []
 
-    def note(trial: study.Trial, budget: study.Budget, make: object) -> tuple[()]:
+    def note(trial: study.Trial, *_: object) -> tuple[()]:
         ran.append(trial.job.row)
         return ()
 
@@ -95,6 +97,26 @@ def test_a_row_as_a_setting_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         found = tomllib.loads((Path("out") / entry.label.lower() / "setting.toml").read_text())
         assert found["algorithm"] == entry.document["algorithm"]
         assert entry.document["solver"].items() <= found["solver"].items()
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_every_row_as_a_setting_is_the_row(name: str) -> None:
+    """Of every experiment, printed and read again: no hyperparameter is lost or taken from another method."""
+    for row in experiments()[name].rows:
+        jobs = [job for job in experiments()[name].jobs if job.row == row]
+        singles = expand(tomllib.loads(as_setting(experiments()[name], Choice([row], [], None, 1))))
+        for single, (label, document) in zip(jobs, singles, strict=True):
+            assert label == single.label
+            assert document["algorithm"] == single.document["algorithm"]
+            assert document["solver"] == {"name": "sgd", **single.document["solver"]}
+
+
+def test_many_runs_are_refused_under_torchrun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert call("reproduce", "alpha", monkeypatch=monkeypatch) == 2
+    assert "does not run under torchrun" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("tiny")

@@ -61,7 +61,7 @@ def test_hyperparameters_are_the_appendixs() -> None:
     d6, d3 = (Case("emnist-l", "dirichlet", 0.1, concentration=c) for c in (0.6, 0.3))
     assert of(full, "feddyn") == {
         **{"name": "sgd", "alpha": 0.01, "lr": 0.1, "epochs": 50, "batch_size": 50, "weight_decay": 1e-4, "clip": 10.0},
-        "rounds": 1000,
+        "rounds": 500,
     }
     assert of(full, "fedavg")["epochs"] == 20
     assert of(full, "scaffold")["steps"] == 600
@@ -89,6 +89,19 @@ def test_hyperparameters_are_the_appendixs() -> None:
     assert [of(which, "feddyn")["alpha"] for which in plays] == [0.009, 0.015, 0.001]
     assert [of(which, "fedavg").get("lr_decay") for which in plays] == [None, None, 0.998]
     assert [of(plays[1], "scaffold")[key] for key in ("steps", "lr", "batch_size")] == [100, 1.0, 100]
+
+
+def test_where_values_come_from() -> None:
+    """A range stands only beside a value that the paper does not name."""
+
+    def searched(which: Case, method: str, key: str) -> object:
+        return next(origin.range for origin in origins(which, method) if origin.key == key)
+
+    assert searched(Case("mnist", "iid", 0.1), "fedprox", "algorithm.mu") is None
+    assert searched(Case("cifar10", "iid", 0.1), "fedprox", "algorithm.mu") == [0.01, 0.001, 0.0001]
+    assert searched(Case("cifar100", "iid", 0.1, 500), "fedprox", "algorithm.mu") is None
+    assert searched(Case("cifar100", "iid", 0.1, unbalanced=True), "feddyn", "algorithm.alpha") is None
+    assert searched(Case("cifar100", "iid", 0.1), "feddyn", "algorithm.alpha") == [0.001, 0.01, 0.1]
 
 
 def test_scaffold_takes_as_many_steps_as_the_others_epochs_make() -> None:

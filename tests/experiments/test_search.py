@@ -8,9 +8,11 @@ import pytest
 from feddyn.errors import InputError
 from feddyn.experiments.batch import batches
 from feddyn.experiments.documents import Document
-from feddyn.experiments.search import Outcome, Search, Trials, best, grid, read
+from feddyn.experiments.search import Outcome, Trials, best, grid, read
+from feddyn.experiments.searching import Searching
 from feddyn.experiments.setting import plans
 from feddyn.simulation.run import Simulation
+from tests.experiments.test_study import start
 from tests.experiments.tiny import setting
 
 
@@ -50,7 +52,8 @@ def test_a_batch_gives_what_single_runs_give() -> None:
     assert sorted(len(batch.members) for batch in together) == [3, 12]
     assert not rest
     for batch in together:
-        for (candidate, plan), history in zip(batch.members, batch.histories(), strict=True):
+        for (candidate, plan), (history, status) in zip(batch.members, batch.histories(), strict=True):
+            assert status == "finished"
             alone = Simulation(plan, workers=1)
             lines = list(alone)
             assert [line["transmitted"] for line in history] == [line["transmitted"] for line in lines]
@@ -66,7 +69,19 @@ def test_a_batch_stops_when_all_reached_their_target() -> None:
     _, methods = read(document)
     planned = [(candidate, plans(candidate.document)[0].plan) for candidate in grid(methods[0])]
     (batch,), _ = batches(planned)
-    assert all(len(history) < 8 for history in batch.histories())
+    assert all(len(history) < 8 and status == "target reached" for history, status in batch.histories())
+
+
+def test_what_diverges_in_a_batch_says_so_and_is_not_the_best() -> None:
+    _, methods = read(setting("fedavg") | {"sweep": {"space": {"solver": {"lr": [1e9, 0.1, 0.2]}}}})
+    planned = [(candidate, plans(candidate.document)[0].plan) for candidate in grid(methods[0])]
+    (batch,), _ = batches(planned)
+    assert [status for _, status in batch.histories()] == ["diverged", "finished", "finished"]
+    wild, tame = (
+        Outcome(planned[place][0], status, 3, 3, None, "accuracy", value)
+        for place, status, value in ((0, "diverged", 0.9), (1, "finished", 0.4))
+    )
+    assert best(methods, [wild, tame])["solver"]["lr"] == 0.1
 
 
 def test_runs_that_the_engine_does_not_batch_are_not_batched() -> None:
@@ -149,5 +164,16 @@ def test_bad_searches_get_one_sentence(change: Document, sentence: str) -> None:
         read(comparison({"rounds": [1, 2]}))
 
 
-def test_defaults(tmp_path: Path) -> None:
-    assert Search() == Search("grid", None, 0, 3)
+def test_a_random_search_trains_what_halving_gave_up(tmp_path: Path) -> None:
+    """In the same directory; the searched key need not be in the setting."""
+    single = setting("fedavg") | {"solver": {"epochs": 2, "batch_size": 10}, "cohort": 1}
+    space = {"solver": {"lr": [0.1, 1e-9, 1e-8, 1e-7]}}
+    lengths = []
+    for kind in ("halving", "random"):
+        search, methods = read(single | {"sweep": {"search": kind, "trials": 8, "space": space}})
+        searching = Searching(tmp_path, start)
+        list(searching.outcomes(search, methods))
+        lengths.append({outcome.candidate.name: outcome.rounds for outcome in searching.found})
+    assert lengths[0].keys() == lengths[1].keys()
+    assert min(lengths[0].values()) < 8
+    assert set(lengths[1].values()) == {8}

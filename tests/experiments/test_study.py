@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from feddyn.errors import InputError
 from feddyn.experiments import study
 from feddyn.experiments.catalogue import Experiment, Job
 from feddyn.experiments.paper import Row
@@ -30,7 +31,7 @@ def test_a_paused_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     for rounds, before in ((3, 0), (4, 3), (None, 4)):
         found = trial(single, tmp_path, rounds)
         assert not found.complete
-        lines = list(study.run(found, study.Budget(None), start))
+        lines = list(study.run(found, study.Budget(None), start, {}))
         assert found.complete
         assert [line["round"] for line in lines] == list(range(before + 1, (rounds or ROUNDS) + 1))
     ((_, plan),) = plans(single.setting(0))
@@ -46,34 +47,41 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
     easy = job("feddyn", targets=(0.9, 0.8))
     found = trial(easy, tmp_path)
     assert found.state == "new"
-    lines = list(study.run(found, study.Budget(None), start))
+    lines = list(study.run(found, study.Budget(None), start, {}))
     assert len(lines) < ROUNDS
     assert study.reached(lines, 0.9) is lines[-1]
     assert found.complete
-    # another experiment wants all rounds of the same run
+    # another experiment wants all rounds of the same run: it goes on from there
     more = trial(job("feddyn"), tmp_path)
     assert more.state == f"at round {len(lines)}"
-    assert [line["round"] for line in study.run(more, study.Budget(None), start)][-1] == ROUNDS
+    rest = list(study.run(more, study.Budget(None), start, {}))
+    assert [line["round"] for line in rest] == list(range(len(lines) + 1, ROUNDS + 1))
 
 
 def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
     found = trial(job("feddyn"), tmp_path)
-    assert len(list(study.run(found, study.Budget(0.0), start))) == 1
+    assert len(list(study.run(found, study.Budget(0.0), start, {}))) == 1
     assert found.state == "at round 1"
     assert study.Budget(None).left == float("inf")
     assert 0 < study.Budget(60).left <= 60
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "rounds.jsonl").write_text('{"round": 1}\n{"round": 2}\n{"rou')
+def test_a_line_that_was_cut_off_is_left_out_and_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "rounds.jsonl"
+    file.write_text('{"round": 1}\n{"round": 2}\n{"rou')
     assert study.lines(tmp_path) == [{"round": 1}, {"round": 2}]
+    study.append_lines(file, [{"round": 3}])
+    assert study.lines(tmp_path) == [{"round": 1}, {"round": 2}, {"round": 3}]
     assert study.lines(tmp_path / "nowhere") == []
+    file.write_text('{"round": 1}\nwhat is this?\n{"round": 3}\n')
+    with pytest.raises(InputError, match=r"rounds.jsonl is damaged"):
+        study.lines(tmp_path)
 
 
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:
     wild = Job("row", "fedavg", "tiny", {**setting("fedavg"), "solver": {"lr": 1e9, "epochs": 1}})
     found = trial(wild, tmp_path)
-    list(study.run(found, study.Budget(None), start))
+    list(study.run(found, study.Budget(None), start, {}))
     assert found.state == "diverged"
     assert trial(wild, tmp_path).state == "diverged"
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +34,24 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "alone" / "summary.json").unlink()
     text = (home / "alone" / "rounds.jsonl").read_text()
     (home / "alone" / "rounds.jsonl").write_text(text + '{"round": 9, "tr')
+    for name in ("a-b", "a/b", "alpha-x"):
+        shutil.copytree(home / "both" / "feddyn", home / name)
     return home
+
+
+@pytest.fixture
+def odd(records: Path) -> Iterator[Path]:
+    """Beside them a record that is damaged, and one of a run that was not evaluated before it was interrupted."""
+    shutil.copytree(records / "alone", records / "early")
+    lines = [json.loads(line) for line in (records / "both/feddyn/rounds.jsonl").read_text().splitlines()[:2]]
+    for line in lines:
+        del line["models"]
+    (records / "early" / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (records / "broken").mkdir()
+    (records / "broken" / "setting.toml").write_text("rounds =")
+    yield records
+    shutil.rmtree(records / "early")
+    shutil.rmtree(records / "broken")
 
 
 def test_a_report_of_any_records(records: Path, tmp_path: Path) -> None:
@@ -49,6 +65,15 @@ def test_a_report_of_any_records(records: Path, tmp_path: Path) -> None:
     assert r"\begin{tabular}" in next(path for path in made.files if path.suffix == ".tex").read_text()
     again = make([records], tmp_path / "report")
     assert again.files == made.files
+    assert len({path.name for path in made.files}) == len(made.files) == 3 * 5 + 2 * 5 + 1
+
+
+def test_records_that_cannot_be_read_are_named(odd: Path, tmp_path: Path) -> None:
+    made = make([odd], tmp_path / "report")
+    assert len(made.missing) == 2
+    assert "broken is damaged" in made.missing[0]
+    assert "early: no round of it has been evaluated yet" in made.missing[1]
+    assert (tmp_path / "report" / "index.html").exists()
 
 
 def test_without_records_there_is_no_report(tmp_path: Path) -> None:
@@ -84,7 +109,7 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, browser: Any) -> N
     title = page.locator(".xtitle")
     assert title.text_content() == "rounds"
     for button, words in (("transmissions", "models transmitted"), ("bytes", "bytes sent"), ("rounds", "rounds")):
-        page.get_by_role("button", name=button, exact=True).click()
+        page.locator("#axis").get_by_role("button", name=button).click()
         assert title.text_content().startswith(words)
     page.locator("#group").select_option(label=str(records / "both"))
     assert page.locator("#runs tr.run").count() == 2
@@ -102,9 +127,9 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, browser: Any) -> N
     first.click()
     assert page.locator("tr.setting").count() == 0
 
-    page.locator("#runs th", has_text=re.compile("^method$")).click()
+    page.locator("#runs").get_by_role("button", name="method").click()
     assert page.locator("#runs td").first.text_content() == HOSTILE
-    page.locator("#runs th", has_text=re.compile("^method$")).click()
+    page.locator("#runs").get_by_role("button", name="method").press("Enter")
     assert page.locator("#runs td").first.text_content() == "FedDyn"
     page.locator("#plot .draglayer").first.hover()
     assert said == []

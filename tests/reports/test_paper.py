@@ -1,6 +1,7 @@
 """The paper's tables from records: counts, spread, savings, marks and orders."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_ours_stands_beside_theirs_with_savings() -> None:
         )
     ]
     assert found[1][2:] == ["30", "31", "60 (2.0x)", "52 (1.7x)", "50 (1.7x)", "49 (1.6x)", "45 (1.5x)", "43 (1.4x)"]
-    assert "agrees with the paper in 2 of 2" in notes
+    assert "Of 2 rows in which methods can be compared, their order agrees with the paper's in 2." in notes
     assert "*" not in notes
 
 
@@ -69,6 +70,19 @@ def test_several_seeds_have_a_mean_and_a_range() -> None:
     assert found[1][6] == "48.0 ± 0.0 (48 to 48) (1.5x)"
     assert found[1][4] == "-"
     assert str(Count([None, 40], [90, 60])) == "40 to 90+"
+    assert str(Count([None, None], [1000, 300])) == "300+ to 1000+"
+    some, _ = rows({"feddyn": [run((50, 30), 60)], "fedavg": [run((100, 48), 1000), run((None, 48), 500)]})
+    assert some[0][6] == "100 to 500+ (>6.0x)"  # at least (100 + 500) / 2 / 50
+
+
+def test_a_run_that_diverged_says_so() -> None:
+    """It is in no ratio, order or mark; one that diverged after the target has reached it."""
+    lost = replace(run((None, 2), 3), status="diverged")
+    found, notes = rows({"feddyn": [run((100, 31), 100)], "fedavg": [lost], "fedprox": [run((362, 43), 400), lost]})
+    assert found[0][6] == "diverged"
+    assert found[1][6].startswith("2 (0.1x)")
+    assert found[0][8] == "362, 1 diverged"
+    assert "Of 1 rows" in notes
 
 
 def test_what_lies_far_from_the_paper_is_marked() -> None:
@@ -84,10 +98,10 @@ def test_what_lies_far_from_the_paper_is_marked() -> None:
 
 def test_another_order_than_the_papers_is_said() -> None:
     found, notes = rows({"feddyn": [run((100, 60), 100)], "fedavg": [run((600, 50), 600)]})
-    assert "agrees with the paper in 1 of 2" in notes
+    assert "Of 2 rows in which methods can be compared, their order agrees with the paper's in 1;" in notes
     assert f"{ROW} 97.2%: FedAvg before FedDyn" in notes
     _, notes = rows({"feddyn": [run((None, 31), 50)], "fedavg": [run((None, 49), 60)]})
-    assert "in 2 of 2" in notes  # 98.2% is open: neither got there yet
+    assert "Of 1 rows" in notes  # 98.2% is open: neither got there yet
     assert len(found) == 2
 
 

@@ -1,5 +1,6 @@
 """The options that say how runs use the machine and where they are shown, and simulations made with them."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feddyn.cli.show import leads
+from feddyn.errors import InputError
 
 if TYPE_CHECKING:
     from feddyn.experiments.study import Lines, Start
@@ -61,6 +63,12 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def alone(command: str) -> None:
+    """Refuse to be started by torchrun, where a command has many runs to look after."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError(f"feddyn {command} does not run under torchrun: use --workers, or feddyn run for one setting")
 
 
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":

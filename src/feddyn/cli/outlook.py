@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from feddyn.cli.show import show
@@ -110,24 +109,27 @@ def as_setting(experiment: "Experiment", choice: Choice) -> str:
     common = {key: value for key, value in first.items() if key not in own}
     if jobs[0].targets:
         common["target"] = {"metric": "accuracy", "value": max(jobs[0].targets)}
-    shared = {k: v for k, v in first["solver"].items() if all(job.document["solver"].get(k) == v for job in jobs)}
+    solvers = [job.document["solver"] for job in jobs]
+    shared = {k: v for k, v in first["solver"].items() if all(solver.get(k) == v for solver in solvers)}
+    if len({solver.get("name") for solver in solvers}) > 1:
+        shared = {}  # methods with solvers of their own do not take from a common one
     compare = []
     for job in jobs:
         solver = {k: v for k, v in job.document["solver"].items() if k not in shared}
         compare.append({"label": job.label, "algorithm": job.document["algorithm"], "solver": solver})
-    text = tomli_w.dumps({**common, "solver": shared, "compare": compare})
+    text = tomli_w.dumps({**common, **({"solver": shared} if shared else {}), "compare": compare})
     return f"# {experiment.title}: {jobs[0].row}\n{text}"
 
 
 def list_all(workers: int | None) -> None:
     from feddyn.cli.special import SPECIAL
     from feddyn.experiments.catalogue import experiments
-    from feddyn.experiments.study import expected_rounds, trials
+    from feddyn.experiments.study import expected_rounds, fresh
 
     rows = []
     timed = calibration(workers)
     for name, experiment in experiments().items():
-        found = trials(experiment, Path(), 1, None, lambda job: True)
+        found = fresh(experiment)
         time = sum(timed.seconds(t.job.document, expected_rounds(t, experiment)) for t in found)
         rows.append(
             [name, experiment.kind, experiment.title, str(len(experiment.rows)), str(len(found)), duration(time)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.engine import engine, start
+from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.outlook import Choice, as_setting, costs, foresee, list_all, tell_origins
 from feddyn.cli.show import progress, show
 from feddyn.errors import FeddynError, InputError, nearest
@@ -38,7 +38,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, words: str | No
     "--row", "rows", multiple=True, help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable."
 )
 @click.option("--method", "methods", multiple=True, help="Only this method; repeatable.")
-@click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run; it can go on later.")
+@click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run, within the paper's.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, from 0 on.")
 @click.option("--budget", callback=_seconds, metavar="TIME", help="Stop after this time (2h, 90m), whole rows first.")
 @click.option("--dry-run", is_flag=True, help="Say what would run, and how long it would take on this machine.")
@@ -59,6 +59,7 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
     if listing or name is None:
         list_all(options["workers"])
         return
+    alone("reproduce")
     if name in SPECIAL:
         special = SPECIAL[name]
         choice.check(name, special.rows, special.methods)
@@ -84,9 +85,10 @@ def _reproduce(
     found = trials(experiment, out, choice.seeds, choice.rounds, lambda job: choice.keep(job.row, job.method))
     if not found:
         raise InputError(f"{experiment.name} has no run that is both in these rows and of these methods")
-    absent = {} if dry_run else _absent(found)
-    todo = [trial for trial in found if not trial.complete and trial.job.document["population"]["source"] not in absent]
-    if absent and not todo:
+    todo = [trial for trial in found if not trial.complete]
+    absent = {} if dry_run else _absent(todo)
+    todo = [trial for trial in todo if trial.job.document["population"]["source"] not in absent]
+    if absent and not todo and not any(trial.history for trial in found):
         raise FeddynError("; ".join(absent.values()))
     seconds = costs(experiment, todo, options["workers"]) if dry_run or len(todo) > 1 else [0.0] * len(todo)
     if dry_run:
@@ -125,8 +127,9 @@ def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None
             fits = (unit for unit in waiting if sum(cost[id(trial)] for trial in unit) <= time.left)
             unit = next(fits, waiting[0])
             waiting.remove(unit)
+            shared: dict[str, Any] = {}
             for trial in unit:
-                for line in run(trial, time, start(options)) if time.left > 0 else ():
+                for line in run(trial, time, start(options), shared) if time.left > 0 else ():
                     figures = next(reversed(line.get("models", {"": {}}).values()))
                     if line["round"] < trial.rounds:
                         report(trial.label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")
@@ -138,8 +141,8 @@ def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, abs
     from feddyn.reports.records import entries, find
 
     rows = {trial.job.row for trial in found}
-    shown = [entry for entry in entries(experiment, find([out])) if entry.job.row in rows]
-    show(table(experiment, shown))
+    records, _ = find([out])
+    show(table(experiment, [entry for entry in entries(experiment, records) if entry.job.row in rows]))
     for name, why in absent.items():
         click.echo(f"left out, {name}: {why}")
     done = sum(trial.complete for trial in found)

@@ -116,10 +116,11 @@ def show(table: Table) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
-    shown = RichTable(title=table.title, box=frame, title_justify="left")
+    shown = RichTable(title=Text(table.title), box=frame, title_justify="left")
     for column in table.columns:
         shown.add_column(column)
     for row in table.rows:

@@ -1,10 +1,10 @@
 """What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid, a figure without training, and
 the searches."""
 
-import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ class Synthetic(Special):
 
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         from feddyn.experiments import paper, synthetic
-        from feddyn.experiments.study import Budget
+        from feddyn.experiments.study import Budget, append_lines
         from feddyn.reports.synthetic import tables
         from feddyn.simulation.crew import cores
 
@@ -93,10 +93,9 @@ class Synthetic(Special):
         file.parent.mkdir(parents=True, exist_ok=True)
         steps, done = sum(job.steps for job in jobs), sum(job.steps for job in jobs if job not in todo)
         try:
-            with progress("step") as report, file.open("a", encoding="utf-8") as stream:
-                for job, finished in synthetic.run(todo, workers):
-                    stream.writelines(json.dumps(curve.as_line()) + "\n" for curve in finished)
-                    stream.flush()
+            with progress("step") as report, closing(synthetic.run(todo, workers)) as running:
+                for job, finished in running:
+                    append_lines(file, (curve.as_line() for curve in finished))
                     curves |= {_identity(curve): curve for curve in finished}
                     done += job.steps
                     report("grid", done, steps, f"{job.kind}, {len(job.cells)} settings of the grid")
@@ -126,12 +125,11 @@ def _identity(curve: "Curve") -> tuple[str, int, object]:
 
 
 def _read(file: Path, rounds: int) -> "list[Curve]":
-    """The curves that are there, of at least so many rounds; a line that was cut off is left out."""
-    from feddyn.experiments.study import whole_lines
+    """The curves that are there, of at least so many rounds."""
+    from feddyn.experiments.study import read_lines
     from feddyn.experiments.synthetic import Curve
 
-    lines = map(json.loads, whole_lines(file))
-    return [Curve.from_line(line, rounds) for line in lines if len(line["objectives"]) >= rounds]
+    return [Curve.from_line(line, rounds) for line in read_lines(file) if len(line["objectives"]) >= rounds]
 
 
 class Heterogeneity(Special):
@@ -206,8 +204,8 @@ class Search(Special):
         for row, document in documents.items():
             document = {**document, "rounds": choice.rounds or document["rounds"]}
             if dry_run:
-                time = self._seconds(document, document["rounds"], calibration)
-                runs = self.runs // len(self.rows)
+                time = choice.seeds * self._seconds(document, document["rounds"], calibration)
+                runs = choice.seeds * self.runs // len(self.rows)
                 click.echo(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
                 continue
             for seed in range(choice.seeds):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.engine import engine, start
+from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.show import progress, show
 from feddyn.reports.tables import Table, transmitted
 
@@ -34,8 +34,11 @@ def sweep(file: Path, seed: int | None, out: Path | None, **options: Any) -> Non
     from feddyn.experiments.documents import read
 
     document = read(file)
+    alone("sweep")
     if seed is not None:
         document["seed"] = seed
+        if isinstance(population := document.get("population"), dict):
+            population.pop("seed", None)  # it follows the run's seed
     search(document, out or Path("runs") / f"{file.stem}-sweep", options)
 
 
@@ -55,7 +58,7 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     try:
         with progress("candidate") as report:
             for done, total, outcome in study.outcomes(how, methods):
-                figure = f"{_say(outcome)}: {outcome.metric} {outcome.value:.4f}"
+                figure = f"{_say(outcome)}: {outcome.metric} {outcome.value:.4g}"
                 report(outcome.candidate.label, done, total, figure)
     except KeyboardInterrupt:
         click.echo("feddyn: interrupted; the same command goes on from here", err=True)
@@ -82,7 +85,7 @@ def _table(methods: "Sequence[Method]", found: "Sequence[Outcome]") -> Table:
         for place, outcome in enumerate(sorted(mine.values(), key=lambda outcome: outcome.rank), 1):
             words = _say(outcome) or "as it is"
             count = transmitted(outcome.transmitted, outcome.sent) if "target" in method.document else "-"
-            figure = f"{outcome.metric} {outcome.value:.4f}"
+            figure = f"{outcome.metric} {outcome.value:.4f}" if outcome.rounds else "-"
             rows.append([method.label, str(place), words, count, figure, str(outcome.rounds), outcome.status])
     columns = ["method", "rank", "values", "models transmitted until the target", "best figure", "rounds", "status"]
     return Table("candidates, the best of each method first", columns, rows)

@@ -14,6 +14,7 @@ from feddyn.experiments.search import Candidate
 from feddyn.local.sgd import SGD
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.record import Line
+from feddyn.simulation.run import EXPLODED
 from feddyn.simulation.sweep import Group, Sweep
 
 LARGEST = 64
@@ -26,8 +27,9 @@ class Batch(NamedTuple):
 
     members: Sequence[Planned]
 
-    def histories(self) -> list[list[Line]]:
-        """A line a round for each of them, until all have reached their target or completed their rounds."""
+    def histories(self) -> list[tuple[list[Line], str]]:
+        """A line a round for each of them, until all have reached their target, diverged or completed their rounds; and
+        which of these it was."""
         plan = self.members[0][1]
         assert isinstance(plan.population, Stored)
         assert isinstance(plan.solver, SGD)
@@ -39,6 +41,8 @@ class Batch(NamedTuple):
         lrs = _column([other.solver.lr for _, other in self.members], like)  # type: ignore[attr-defined]
         sweep = Sweep(plan.model, plan.population, groups, replace(plan.solver, lr=lrs), seed=plan.seed, loss=plan.loss)
         histories: list[list[Line]] = [[] for _ in self.members]
+        status = ["finished"] * len(self.members)
+        start = float(sweep.figures()["loss"][0])
         sampler, open_ = plan.sampler(), set(range(len(self.members)))
         with torch.random.fork_rng(devices=[]):
             for t in range(plan.rounds):
@@ -47,13 +51,18 @@ class Batch(NamedTuple):
                 sent = [count for g, count in zip(groups, sweep.models_a_round, strict=True) for _ in range(g.settings)]
                 for i in sorted(open_):
                     models = {"all": {name: values[i] for name, values in figures.items()}}
+                    if not models["all"]["loss"] <= EXPLODED * (1 + start):
+                        status[i] = "diverged"
+                        open_.discard(i)
+                        continue
                     histories[i].append({"round": t + 1, "transmitted": (t + 1) * sent[i], "models": models})
                     target = self.members[i][1].target
                     if target and target.stop and target.reached(models):
+                        status[i] = "target reached"
                         open_.discard(i)
                 if not open_:
                     break
-        return histories
+        return list(zip(histories, status, strict=True))
 
 
 def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:

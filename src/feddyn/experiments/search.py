@@ -75,6 +75,11 @@ class Method:
             (document.setdefault(table, {}) if table else document)[name] = value
         return Candidate(self.label, dict(changes), document)
 
+    def first(self) -> "Candidate":
+        """One with the first of all values."""
+        values = {key: values[0] if isinstance(values, list) else values.low for key, values in self.space.items()}
+        return self.candidate(values)
+
 
 class Candidate(NamedTuple):
     """A setting to try."""
@@ -102,10 +107,11 @@ class Outcome(NamedTuple):
     value: float
 
     @property
-    def rank(self) -> tuple[bool, int, float]:
-        """The smaller, the better: what reached the target, with fewest transmissions, then the better figure."""
+    def rank(self) -> tuple[bool, bool, int, float]:
+        """The smaller, the better: what did not diverge, what reached the target, with fewest transmissions, then the
+        better figure."""
         worse = -self.value if self.metric == "accuracy" else self.value
-        return self.transmitted is None, self.transmitted or 0, worse
+        return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
 
 
 def read(document: Document) -> tuple[Search, list[Method]]:

@@ -1,6 +1,5 @@
-"""Carrying out a search: candidates are trained, batched where they can be, and their outcomes kept one by one."""
+"""Carrying out a search: candidates are trained, batched where they can be, and their outcomes kept as they come."""
 
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from feddyn.errors import DivergenceError
 from feddyn.experiments.batch import batches
 from feddyn.experiments.search import Candidate, Method, Outcome, Search, Trials, grid
 from feddyn.experiments.setting import plans
-from feddyn.experiments.study import Start, lines, whole_lines
+from feddyn.experiments.study import Start, append_lines, lines, read_lines
 from feddyn.simulation.plan import Plan
 
 FILE = "trials.jsonl"
@@ -25,17 +24,17 @@ class Searching:
     def __init__(self, directory: Path, start: Start):
         self.directory, self._start = directory, start
         self.found: list[Outcome] = []
-        self._known = {line.pop("name"): line for line in map(json.loads, whole_lines(directory / FILE))}
+        self._known = {line.pop("name"): line for line in read_lines(directory / FILE)}
         self._shared: dict[str, Any] = {}
 
     def outcomes(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
         """(done, of how many, outcome) as candidates of a method are completed."""
         for done, total, outcome in self._grid(methods) if how.search == "grid" else self._sampled(how, methods):
             self.found.append(outcome)
-            if (name := outcome.candidate.name) not in self._known:
+            name = outcome.candidate.name
+            if self._known.get(name, {}).get("status") != outcome.status:
                 self._known[name] = {**outcome._asdict(), "candidate": outcome.candidate.changes}
-                with (self.directory / FILE).open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps({"name": name, **self._known[name]}) + "\n")
+                append_lines(self.directory / FILE, [{"name": name, **self._known[name]}])
             yield done, total, outcome
 
     def _grid(self, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
@@ -55,15 +54,15 @@ class Searching:
                 planned.append((candidate, self._plan(candidate)))
         together, rest = batches(planned)
         for batch in together:
-            for (candidate, plan), history in zip(batch.members, batch.histories(), strict=True):
-                yield count(_outcome(candidate, plan, history, "batched"))
+            for (candidate, plan), (history, status) in zip(batch.members, batch.histories(), strict=True):
+                yield count(_outcome(candidate, plan, history, status))
         for candidate, plan in rest:
             yield count(self._train(candidate, plan, None))
 
     def _sampled(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
         assert how.trials is not None
         for method in methods:
-            first = self._plan(method.candidate({}))
+            first = self._plan(method.first())
             trials = Trials(how, method, first.rounds, maximise=_metric(first)[1] == "accuracy")
             for number in range(how.trials):
                 candidate = trials.ask()
@@ -74,8 +73,9 @@ class Searching:
                 yield number + 1, how.trials, outcome
 
     def _again(self, candidate: Candidate) -> Outcome | None:
+        """What is known of a candidate that was not given up: another search may want more of one that was."""
         line = self._known.get(candidate.name)
-        return Outcome(**{**line, "candidate": candidate}) if line else None
+        return Outcome(**{**line, "candidate": candidate}) if line and line["status"] != GIVEN_UP else None
 
     def _plan(self, candidate: Candidate) -> Plan:
         ((_, plan),) = plans(candidate.document, shared=self._shared)
@@ -94,7 +94,7 @@ class Searching:
         for place, line in enumerate(history := lines(directory)):
             if hopeless(line):
                 return _outcome(candidate, plan, history[: place + 1], GIVEN_UP)
-        if (known := self._again(candidate)) and known.status != GIVEN_UP:
+        if known := self._again(candidate):
             return known
         run, rounds = self._start(plan, directory, candidate.label)
         with closing(rounds):

@@ -5,16 +5,15 @@ it; it is paused where its targets are reached, its rounds are enough or the tim
 """
 
 import json
-import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from feddyn.errors import DivergenceError
-from feddyn.experiments.catalogue import Experiment, Job, experiments
+from feddyn.errors import DivergenceError, InputError
+from feddyn.experiments.catalogue import Experiment, Job
 from feddyn.experiments.setting import plans
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.record import Line, ended
@@ -26,17 +25,32 @@ Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
 
 
 def lines(directory: Path) -> list[Line]:
-    """The rounds that a record has; a last line that was cut off by a crash is left out."""
-    return [json.loads(line) for line in whole_lines(directory / "rounds.jsonl")]
+    """The rounds that a record has."""
+    return read_lines(directory / "rounds.jsonl")
 
 
-def whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file that may not be there, without one that was cut off."""
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a JSONL file that may not be there, without one that a crash cut off."""
+    try:
+        return [json.loads(line) for line in _whole(path).splitlines()]
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}): restore it, or remove it to start anew") from None
+
+
+def append_lines(path: Path, new: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines to a JSONL file, in the place of one that a crash cut off."""
+    whole = len(_whole(path))
+    with path.open("ab") as file:
+        file.truncate(whole)
+        file.write("".join(json.dumps(line) + "\n" for line in new).encode())
+
+
+def _whole(path: Path) -> bytes:
     try:
         text = path.read_bytes()
     except OSError:
-        return []
-    return text[: text.rfind(b"\n") + 1].splitlines()
+        return b""
+    return text[: text.rfind(b"\n") + 1]
 
 
 def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str, Any] | None:
@@ -77,6 +91,11 @@ class Trial:
         return "complete" if self.complete else f"at round {len(self.history)}" if self.history else "new"
 
 
+def fresh(experiment: Experiment) -> list[Trial]:
+    """The runs of an experiment with seed 0, as if nothing of them were there."""
+    return [Trial(job, 0, Path(), job.document["rounds"], [], diverged=False) for job in experiment.jobs]
+
+
 def trials(
     experiment: Experiment, directory: Path, seeds: int, rounds: int | None, wanted: Callable[[Job], bool]
 ) -> list[Trial]:
@@ -114,12 +133,6 @@ def units(found: Sequence[Trial], cost: Mapping[int, float]) -> list[list[Trial]
     return [[found[place] for place in groups[unit]] for unit in ordered]
 
 
-def _enough_for_all(trial: Trial) -> bool:
-    """Whether no experiment wants more of a run."""
-    same = [job for other in experiments().values() for job in other.jobs if job.document == trial.job.document]
-    return all(job.targets and all(reached(trial.history, t) for t in job.targets) for job in (trial.job, *same))
-
-
 class Budget:
     """Time that is left; none given: no end."""
 
@@ -131,9 +144,10 @@ class Budget:
         return float("inf") if self._end is None else self._end - time.monotonic()
 
 
-def run(trial: Trial, budget: Budget, start: Start) -> Iterator[Line]:
-    """Go on with a trial until it is complete or the time is over; it can always go on from there."""
-    ((_, plan),) = plans(trial.job.setting(trial.seed))
+def run(trial: Trial, budget: Budget, start: Start, shared: dict[str, Any]) -> Iterator[Line]:
+    """Go on with a trial until it is complete or the time is over; it can always go on from there. `shared` keeps the
+    population for other methods."""
+    ((_, plan),) = plans(trial.job.setting(trial.seed), shared=shared)
     state, rounds = start(plan, trial.directory, trial.label)
     with closing(rounds):
         try:
@@ -144,6 +158,3 @@ def run(trial: Trial, budget: Budget, start: Start) -> Iterator[Line]:
                     break
         except DivergenceError:
             trial.diverged = True
-    if not trial.diverged and _enough_for_all(trial):
-        # states of many devices take much space, and a run can be repeated from its setting
-        shutil.rmtree(trial.directory / "checkpoint", ignore_errors=True)

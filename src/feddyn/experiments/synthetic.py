@@ -8,7 +8,7 @@ loss targets belong. So beside those there are two that do not depend on the dra
 
 import math
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -116,12 +116,15 @@ def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KIN
     return sorted(found, key=lambda job: -job.steps)
 
 
-def run(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, list[Curve]]]:
+def run(todo: Sequence[Job], workers: int) -> Generator[tuple[Job, list[Curve]], None, None]:
     """Each job with its curves, as the jobs finish, in so many processes of one thread each."""
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start) as pool:
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
+    try:
         running = {pool.submit(train, job): job for job in todo}
         for done in as_completed(running):
             yield running[done], done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _start() -> None:

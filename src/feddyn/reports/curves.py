@@ -1,18 +1,16 @@
 """Convergence curves."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from feddyn.errors import FeddynError
+from feddyn.reports.page import COLORS
 from feddyn.reports.records import Group, Recorded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
 
 
 def convergence(
@@ -48,27 +46,30 @@ def convergence(
 
 
 def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
-    """Accuracy (or loss) over rounds as the paper draws it: a curve a method, of several seeds their mean and range."""
+    """The figure that counts over rounds, as the paper draws it: a curve a method, of several seeds the mean of those
+    that got so far, and their range."""
     canvas = figure(4.6, 3.4)
     axes = canvas.add_subplot()
     methods: dict[str, list[Recorded]] = {}
     for curve in group.curves:
         methods.setdefault(curve.label, []).append(curve.record)
-    metric = ""
+    metric = group.curves[0].record.counts[1]
     for label, records in methods.items():
-        model, figures = list(records[0].evaluated[-1]["models"].items())[-1]
-        metric = "accuracy" if "accuracy" in figures else "loss"
-        lines = [{line["round"]: line["models"][model][metric] for line in record.evaluated} for record in records]
-        rounds = sorted(set.intersection(*map(set, lines)))
-        values = np.array([[line[number] for number in rounds] for line in lines])
+        values: dict[int, list[float]] = {}
+        for record in records:
+            for line, value in zip(record.evaluated, record.figures, strict=True):
+                values.setdefault(line["round"], []).append(value)
+        rounds = sorted(values)
         style = "--" if label == "FedProx" else "-"  # it often lies on FedAvg's curve
-        (drawn,) = axes.plot(rounds, values.mean(0), style, label=label, color=COLORS.get(label), linewidth=1.3)
+        means = [statistics.mean(values[number]) for number in rounds]
+        (drawn,) = axes.plot(rounds, means, style, label=label, color=COLORS.get(label), linewidth=1.3)
         if len(records) > 1:
-            axes.fill_between(rounds, values.min(0), values.max(0), color=drawn.get_color(), alpha=0.2, linewidth=0)
+            least, most = ([end(values[number]) for number in rounds] for end in (min, max))
+            axes.fill_between(rounds, least, most, color=drawn.get_color(), alpha=0.2, linewidth=0)
     for target in group.targets:
         axes.axhline(target, color="0.5", linewidth=0.7, linestyle=":")
     if metric == "accuracy":
-        top = max(record.best() for records in methods.values() for record in records)
+        top = max(record.best for records in methods.values() for record in records)
         axes.set_ylim(max(0.0, top - 0.25), min(1.0, top + 0.02))
     else:
         axes.set_yscale("log")
@@ -84,7 +85,7 @@ def best_values(group: Group, directory: Path, stem: str) -> list[Path]:
     """The best accuracy over alpha, the second panel of the paper's sensitivity figure."""
     canvas = figure(4.6, 3.4)
     axes = canvas.add_subplot()
-    best = sorted((curve.record.setting["algorithm"]["alpha"], curve.record.best()) for curve in group.curves)
+    best = sorted((curve.record.setting["algorithm"]["alpha"], curve.record.best) for curve in group.curves)
     axes.semilogx(*zip(*best, strict=True), "o-", color=COLORS["FedDyn"])
     axes.set_xlabel("alpha")
     axes.set_ylabel("best test accuracy")

@@ -7,7 +7,6 @@ const AXES = {
   gradients: "gradients of samples",
 };
 const BUTTONS = { round: "rounds", transmitted: "transmissions", bytes: "bytes", gradients: "gradients" };
-const COLORS = { FedDyn: "#c1272d", SCAFFOLD: "#0071bc", FedAvg: "#2e8b57", FedProx: "#b8860b" };
 const state = { group: 0, axis: "round" };
 const byId = (id) => document.getElementById(id);
 
@@ -34,7 +33,7 @@ function draw() {
       name: several ? `${run.label}, seed ${run.seed}` : run.label,
       mode: "lines",
       connectgaps: true,
-      line: { color: COLORS[run.label], width: 1.6, dash: ["solid", "dot", "dash", "dashdot"][run.seed % 4] },
+      line: { color: data.colors[run.label], width: 1.6, dash: ["solid", "dot", "dash", "dashdot"][run.seed % 4] },
     }));
   const shapes = metric.endsWith(".accuracy")
     ? data.groups[state.group].targets.map((target) => ({
@@ -72,23 +71,26 @@ function chooseGroup(number) {
   listRuns();
 }
 
-function number(text) {
-  const found = /^[<>]?-?[\d,]*\.?\d+/.exec(text);
-  return found ? parseFloat(found[0].replace(/[<>,]/g, "")) : NaN;
+function number(cell) {
+  if (cell.dataset.value) return Number(cell.dataset.value);
+  const found = /^[<>]?(-?[\d,]*\.?\d+(e[+-]?\d+)?)/.exec(cell.textContent);
+  return found ? parseFloat(found[1].replaceAll(",", "")) : NaN;
 }
 
 function sortable(table) {
   const body = table.tBodies[0];
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    head.addEventListener("click", () => {
+    head.firstChild.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       body.querySelectorAll("tr.setting").forEach((row) => row.remove());
+      body.querySelectorAll("[aria-expanded]").forEach((button) => button.setAttribute("aria-expanded", "false"));
       const rows = [...body.rows].sort((one, other) => {
-        const [a, b] = [one, other].map((row) => row.cells[column].textContent);
+        const [a, b] = [one, other].map((row) => row.cells[column]);
         const [x, y] = [number(a), number(b)];
-        const order = isNaN(x) || isNaN(y) ? (isNaN(x) - isNaN(y)) || a.localeCompare(b) : x - y;
+        const words = () => (isNaN(x) - isNaN(y)) || a.textContent.localeCompare(b.textContent);
+        const order = isNaN(x) || isNaN(y) ? words() : x - y;
         return down ? -order : order;
       });
       body.append(...rows);
@@ -100,7 +102,11 @@ function sortable(table) {
 function makeTable(columns, rows) {
   const table = element("table");
   const head = table.createTHead().insertRow();
-  columns.forEach((column) => head.append(element("th", column, { scope: "col" })));
+  for (const column of columns) {
+    const cell = element("th", undefined, { scope: "col" });
+    cell.append(element("button", column, { type: "button", class: "plain" }));
+    head.append(cell);
+  }
   const body = table.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
@@ -111,9 +117,10 @@ function makeTable(columns, rows) {
 
 function toggleSetting(line, run) {
   const next = line.nextElementSibling;
-  if (next && next.classList.contains("setting")) {
+  const open = Boolean(next && next.classList.contains("setting"));
+  line.querySelector("button").setAttribute("aria-expanded", String(!open));
+  if (open) {
     next.remove();
-    line.setAttribute("aria-expanded", "false");
     return;
   }
   const row = element("tr", undefined, { class: "setting" });
@@ -121,19 +128,19 @@ function toggleSetting(line, run) {
   cell.append(element("pre", run.setting));
   row.append(cell);
   line.after(row);
-  line.setAttribute("aria-expanded", "true");
 }
 
 function listRuns() {
   const runs = runsOfGroup();
-  const rows = runs.map((run) => [run.label, String(run.seed), run.status, String(run.rounds), run.last, run.best, run.time, run.name]);
-  const table = makeTable(["method", "seed", "status", "rounds", "last", "best", "time", "record"], rows);
+  const columns = ["method", "seed", "status", "rounds", "figure", "last", "best", "time", "record"];
+  const keys = ["label", "seed", "status", "rounds", "figure", "last", "best", "time", "name"];
+  const table = makeTable(columns, runs.map((run) => keys.map((key) => String(run[key]))));
   [...table.tBodies[0].rows].forEach((line, place) => {
     line.className = "run";
-    line.tabIndex = 0;
-    line.setAttribute("aria-expanded", "false");
+    line.cells[keys.indexOf("time")].dataset.value = runs[place].seconds;
+    const button = element("button", runs[place].label, { type: "button", class: "plain", "aria-expanded": "false" });
+    line.cells[0].replaceChildren(button);
     line.addEventListener("click", () => toggleSetting(line, runs[place]));
-    line.addEventListener("keydown", (event) => { if (event.key === "Enter") toggleSetting(line, runs[place]); });
   });
   byId("runs").replaceChildren(table);
 }

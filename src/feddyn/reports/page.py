@@ -1,6 +1,7 @@
 """One HTML page with everything of a report, that opens without a network: plotly.js, the data and our script in it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from feddyn.errors import FeddynError
 from feddyn.reports.records import Curve, Group
 from feddyn.reports.tables import Table, duration
 
+COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
 COUNTS = ("round", "transmitted", "gradients")
 
 
@@ -18,18 +20,18 @@ def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: s
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise FeddynError("the page needs plotly: pip install 'feddyn[report]'") from None
-    runs: dict[tuple[Path, str], dict[str, Any]] = {}
+    runs: dict[tuple[Path, str, str], dict[str, Any]] = {}
     places = []
     for group in groups:
         numbers = []
         for curve in group.curves:
-            key = (curve.record.path, curve.label)
+            key = (curve.record.path, curve.label, curve.status)
             if key not in runs:
                 runs[key] = {"number": len(runs), **_run(curve)}
             numbers.append(runs[key]["number"])
         places.append({"name": group.name, "runs": numbers, "targets": list(group.targets)})
     tabled = [{"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes} for t in tables]
-    data = {"about": about, "groups": places, "runs": list(runs.values()), "tables": tabled}
+    data = {"about": about, "colors": COLORS, "groups": places, "runs": list(runs.values()), "tables": tabled}
     room = Path(__file__).parent
     page = (room / "page.html").read_text(encoding="utf-8")
     parts = {
@@ -38,25 +40,25 @@ def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: s
         "/*DATA*/": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "/*SCRIPT*/": (room / "page.js").read_text(encoding="utf-8"),
     }
-    for mark, text in parts.items():
-        before, _, behind = page.partition(mark)
-        page = before + text + behind
+    page = re.sub("|".join(map(re.escape, parts)), lambda mark: parts[mark[0]], page)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
 
 
 def _run(curve: Curve) -> dict[str, Any]:
     record = curve.record
     columns = series(record.history)
-    model, figures = list(record.evaluated[-1]["models"].items())[-1]
-    metric = "accuracy" if "accuracy" in figures else "loss"
+    model, metric = record.counts
     return {
         "label": curve.label,
         "seed": curve.seed,
         "status": curve.status,
         "rounds": len(record.history),
-        "last": f"{model} {metric} {figures[metric]:.4f}",
-        "best": f"{record.best(metric):.4f}",
+        "figure": f"{model} {metric}",
+        "last": f"{record.figures[-1]:.4f}",
+        "best": f"{record.best:.4f}",
         "time": duration(record.seconds),
+        "seconds": record.seconds,
         "name": record.path.name,
         "setting": record.text,
         "metrics": [name for name in columns if "." in name],

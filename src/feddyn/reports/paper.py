@@ -1,5 +1,6 @@
 """The paper's tables, ours beside theirs, from the records of the runs that are there."""
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,27 +17,40 @@ TOLERANCE = 0.2
 
 
 class Count(NamedTuple):
-    """Models transmitted until a target in the runs of a method, one for each seed; None: not within `limits`."""
+    """Models transmitted until a target in the runs of a method, one for each seed; None: not within `limits`. Those
+    that diverged before are counted apart."""
 
     counts: Sequence[int | None]
     limits: Sequence[int]
+    diverged: int = 0
 
     @property
     def mean(self) -> float | None:
         """None where a run did not get there."""
         found = [count for count in self.counts if count is not None]
-        return statistics.mean(found) if found and len(found) == len(self.counts) else None
+        return statistics.mean(found) if found and len(found) == len(self.counts) and not self.diverged else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which the mean lies: what has not reached the target yet may need any number above its limit."""
+        if self.diverged or not self.counts:
+            return 0.0, math.inf
+        least = statistics.mean(limit if n is None else n for n, limit in zip(self.counts, self.limits, strict=True))
+        return least, math.inf if None in self.counts else least
 
     def __str__(self) -> str:
         """One seed: its count; several: mean ± standard deviation, and the range."""
-        if len(self.counts) == 1:
-            return transmitted(self.counts[0], self.limits[0])
-        ends = sorted(zip(self.counts, self.limits, strict=True), key=lambda pair: pair[0] or float("inf"))
+        lost = f"{self.diverged} diverged" if len(self.counts) else "diverged"
+        if not self.counts:
+            return lost
+        pairs = zip(self.counts, self.limits, strict=True)
+        ends = sorted(pairs, key=lambda pair: (pair[0] is None, pair[1] if pair[0] is None else pair[0]))
         least, most = (transmitted(*ends[place]) for place in (0, -1))
-        if self.mean is None:
-            return f"{least} to {most}"
-        spread = statistics.stdev([count for count in self.counts if count is not None])
-        return f"{self.mean:.1f} ± {spread:.1f} ({least} to {most})"
+        words = least if len(ends) == 1 else f"{least} to {most}"
+        if self.mean is not None and len(ends) > 1:
+            spread = statistics.stdev([count for count in self.counts if count is not None])
+            words = f"{self.mean:.1f} ± {spread:.1f} ({words})"
+        return f"{words}, {lost}" if self.diverged else words
 
 
 def table(experiment: Experiment, found: Sequence[Entry]) -> Table:
@@ -52,17 +66,17 @@ def table(experiment: Experiment, found: Sequence[Entry]) -> Table:
 
 def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count | None:
     """What a method transmitted until it reached a target; None: it was not run."""
-    runs = [entry.record.history for entry in found if entry.job.row == row and entry.job.method == method]
+    runs = [entry.record for entry in found if entry.job.row == row and entry.job.method == method]
     if not runs:
         return None
-    lines = [reached(history, target) for history in runs]
-    return Count(
-        [line["transmitted"] if line else None for line in lines], [history[-1]["transmitted"] for history in runs]
-    )
+    pairs = [(reached(run.history, target), run) for run in runs]
+    kept = [(line, run) for line, run in pairs if line or run.status != "diverged"]
+    counts = [line["transmitted"] if line else None for line, _ in kept]
+    return Count(counts, [run.history[-1]["transmitted"] for _, run in kept], len(pairs) - len(kept))
 
 
 def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
-    rows, far, orders, other_order = [], [], 0, []
+    rows, far, orders, other_order = list[list[str]](), list[str](), 0, list[str]()
     for (row, target), printed in experiment.printed.items():
         ours = {method: count(found, row, method, round(target / 100, 6)) for method in METHODS}
         theirs = {method: getattr(printed, method) for method in METHODS}
@@ -75,17 +89,17 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
             if mark:
                 far.append(f"{row} {target:g}% {KNOWN[method].label}: {ours[method]} (paper {theirs[method]})")
         rows.append([row, f"{target:g}", *cells])
-        wrong = list(_disagreements(ours, theirs))
-        orders += sum(value is not None for value in ours.values()) > 1
-        if wrong:
+        pairs = list(_compared(ours, theirs))
+        orders += bool(pairs)
+        if wrong := [f"{first} before {second}" for first, second, agrees in pairs if not agrees]:
             other_order.append(f"{row} {target:g}%: {', '.join(wrong)}")
     labels = [word for method in METHODS for word in (KNOWN[method].label, "paper")]
     notes = [
         "Models transmitted, relative to one round of FedAvg (SCAFFOLD sends two a round), until the mean of all "
         "devices' models has the accuracy; in parentheses how many times FedDyn's. A plus: not reached by then. "
         "A dash: not run.",
-        f"The order of the methods agrees with the paper in {orders - len(other_order)} of {orders} rows with several"
-        + (f"; not in: {'; '.join(other_order)}." if other_order else "."),
+        f"Of {orders} rows in which methods can be compared, their order agrees with the paper's in "
+        f"{orders - len(other_order)}" + (f"; not in: {'; '.join(other_order)}." if other_order else "."),
     ]
     if far:
         notes.append(f"* The paper's count lies more than {TOLERANCE:.0%} outside the range of ours: {'; '.join(far)}.")
@@ -97,9 +111,9 @@ def _cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
         return "-"
     if method == "feddyn" or feddyn is None or feddyn.mean is None:
         return str(ours)
-    if ours.mean is None:
-        return f"{ours} (>{min(ours.limits) / feddyn.mean:.1f}x)"
-    return f"{ours} ({ours.mean / feddyn.mean:.1f}x)"
+    if ours.diverged:
+        return str(ours)
+    return f"{ours} ({'' if ours.mean else '>'}{ours.bounds[0] / feddyn.mean:.1f}x)"
 
 
 def _printed_cell(theirs: dict[str, str], method: str) -> str:
@@ -116,31 +130,23 @@ def _outside(ours: Count | None, theirs: str) -> bool:
     if ours is None:
         return False
     number, beyond = int(theirs.rstrip("+")), theirs.endswith("+")
-    top = float("inf") if None in ours.counts else max(value for value in ours.counts if value is not None)
-    bottom = min(limit if value is None else value for value, limit in zip(ours.counts, ours.limits, strict=True))
+    ends = [(limit, math.inf) if n is None else (n, n) for n, limit in zip(ours.counts, ours.limits, strict=True)]
+    if not ends:
+        return False
+    bottom, top = min(end[0] for end in ends), max(end[1] for end in ends)
     return number > (1 + TOLERANCE) * top or (not beyond and number < (1 - TOLERANCE) * bottom)
 
 
-def _disagreements(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator[str]:
-    """Pairs of methods that are the other way round; a pair that is open in one of the two is left out."""
+def _compared(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator[tuple[str, str, bool]]:
+    """Pairs of methods of which both ours and the paper's counts say which one is first; and whether they agree."""
     for place, one in enumerate(METHODS):
         for other in METHODS[place + 1 :]:
-            mine = [_bounds(value) if (value := ours[method]) else None for method in (one, other)]
-            printed = [_read(theirs[method]) for method in (one, other)]
-            if None in mine:
-                continue
-            here, there = _order(*mine), _order(*printed)  # type: ignore[arg-type]
-            if here * there < 0:
+            mine = [value.bounds for method in (one, other) if (value := ours[method]) is not None]
+            here = _order(*mine) if len(mine) == 2 else 0
+            there = _order(_read(theirs[one]), _read(theirs[other]))
+            if here * there:
                 first, second = (one, other) if here < 0 else (other, one)
-                yield f"{KNOWN[first].label} before {KNOWN[second].label}"
-
-
-def _bounds(ours: Count) -> tuple[float, float]:
-    """Between which the mean lies."""
-    if ours.mean is not None:
-        return ours.mean, ours.mean
-    reached_by = [limit if value is None else value for value, limit in zip(ours.counts, ours.limits, strict=True)]
-    return statistics.mean(reached_by), float("inf")
+                yield KNOWN[first].label, KNOWN[second].label, here == there
 
 
 def _read(words: str) -> tuple[float, float]:
@@ -171,7 +177,7 @@ def _accuracies(experiment: Experiment, found: Sequence[Entry]) -> Table:
         last = entry.record.evaluated[-1]
         planned = entry.job.document["rounds"]
         figures = [f"{len(entry.record.history)} of {planned}", f"{last['models']['all']['accuracy']:.2%}"]
-        rows.append([entry.job.row, entry.job.label, str(entry.seed), *figures, f"{entry.record.best():.2%}"])
+        rows.append([entry.job.row, entry.job.label, str(entry.seed), *figures, f"{entry.record.best:.2%}"])
     return Table(experiment.title, ["row", "method", "seed", "rounds", "accuracy, last", "accuracy, best"], rows)
 
 
@@ -181,7 +187,7 @@ def _centralised(experiment: Experiment, found: Sequence[Entry]) -> Table:
         reference, record = REFERENCES[entry.job.row], entry.record
         passes = f"{len(record.history)} of {reference.epochs}"
         last = record.evaluated[-1]["models"]["server"]["accuracy"]
-        figures = [f"{last:.2%}", f"{record.best():.2%}", f"{reference.accuracy}%"]
+        figures = [f"{last:.2%}", f"{record.best:.2%}", f"{reference.accuracy}%"]
         rows.append([entry.job.row, reference.model["name"], str(entry.seed), passes, *figures])
     columns = ["data set", "model", "seed", "epochs", "ours, last", "ours, best", "the paper's"]
     return Table(experiment.title, columns, rows)

@@ -10,7 +10,7 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.study import lines, reached, whole_lines
+from feddyn.experiments.study import lines, reached, read_lines
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,25 @@ class Recorded:
         """The rounds with figures."""
         return [line for line in self.history if "models" in line]
 
-    def best(self, metric: str = "accuracy") -> float:
-        """The best figure of any round, of the model that counts."""
-        model = "all" if "all" in self.evaluated[-1]["models"] else next(iter(self.evaluated[-1]["models"]))
-        values: list[float] = [line["models"][model][metric] for line in self.evaluated]
-        return max(values) if metric == "accuracy" else min(values)
+    @property
+    def counts(self) -> tuple[str, str]:
+        """Which model and figure count: the target's, else the mean of all devices' accuracy or, without one, loss."""
+        if target := self.setting.get("target"):
+            return target["model"], target["metric"]
+        models = self.evaluated[-1]["models"]
+        model = "all" if "all" in models else next(reversed(models))
+        return model, "accuracy" if "accuracy" in models[model] else "loss"
+
+    @property
+    def figures(self) -> list[float]:
+        """The figure that counts, of every evaluated round."""
+        model, metric = self.counts
+        return [line["models"][model][metric] for line in self.evaluated]
+
+    @property
+    def best(self) -> float:
+        """The best of them."""
+        return max(self.figures) if self.counts[1] == "accuracy" else min(self.figures)
 
 
 @dataclass(frozen=True)
@@ -74,17 +88,24 @@ class Group:
     targets: Sequence[float] = ()
 
 
-def find(directories: Sequence[Path]) -> list[Recorded]:
-    """All records in or below some directories, in order; runs without a completed round are left out."""
-    found = []
+def find(directories: Sequence[Path]) -> tuple[list[Recorded], list[str]]:
+    """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
+    that were not evaluated yet."""
+    found, left_out = dict[Path, Recorded](), []
     for directory in directories:
         if not directory.is_dir():
             raise InputError(f"there is no directory {directory}: give directories with records of runs")
-        paths = sorted(path.parent for path in directory.rglob("setting.toml"))
-        found += [record for record in map(read, paths) if record.history]
-    if not found:
-        raise InputError(f"there is no record of a run in {', '.join(map(str, directories))}")
-    return list({record.path.resolve(): record for record in found}.values())
+        for path in sorted(file.parent for file in directory.rglob("setting.toml")):
+            try:
+                record = read(path)
+            except InputError as error:
+                left_out.append(str(error))
+                continue
+            if record.evaluated:
+                found[path.resolve()] = record
+            else:
+                left_out.append(f"{path}: {record.message or 'no round of it has been evaluated yet'}")
+    return list(found.values()), left_out
 
 
 def read(path: Path) -> Recorded:
@@ -92,9 +113,9 @@ def read(path: Path) -> Recorded:
     try:
         text = (path / "setting.toml").read_text(encoding="utf-8")
         setting, history = tomllib.loads(text), lines(path)
-        timings = [json.loads(line) for line in whole_lines(path / "timings.jsonl")]
+        timings = read_lines(path / "timings.jsonl")
         summary = json.loads((path / "summary.json").read_bytes()) if (path / "summary.json").exists() else {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # InputError is a ValueError
         raise InputError(f"the record in {path} is damaged: {error}") from None
     # rounds that were done again after a crash count once
     spent = {line["round"]: line["seconds"] for line in timings if "round" in line}

@@ -1,13 +1,15 @@
 """A whole report from the records below some directories: tables, figures and the page."""
 
 import csv
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from feddyn.errors import FeddynError
+from feddyn.errors import FeddynError, InputError
 from feddyn.experiments.catalogue import experiments
+from feddyn.experiments.searching import FILE as TRIALS
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
@@ -25,34 +27,34 @@ class Report(NamedTuple):
 
 def make(directories: Sequence[Path], out: Path) -> Report:
     """Write tables (Markdown, LaTeX, CSV), figures (PDF, PNG) and index.html over those of an earlier report."""
-    records = find(directories)
-    out.mkdir(parents=True, exist_ok=True)
-    tables, groups, taken = dict[str, Table](), list[Group](), set[Path]()
-    figures: list[tuple[str, Group]] = []
+    records, missing = find(directories)
+    tables, groups = dict[str, Table](), dict[str, Group]()
+    taken = set[Path]()
     for name, experiment in experiments().items():
         found = entries(experiment, records)
-        if not found:
-            continue
-        tables[name] = table(experiment, found)
-        taken |= {entry.record.path for entry in found}
+        if found:
+            tables[name] = table(experiment, found)
+            taken |= {entry.record.path for entry in found}
         for row in experiment.rows:
             if mine := [entry for entry in found if entry.job.row == row]:
-                groups.append(Group(f"{name}: {row}", _curves(mine), mine[0].job.targets))
-                figures.append((f"{name}-{row}", groups[-1]))
+                groups[f"{name}-{row}"] = Group(f"{name}: {row}", _curves(mine), mine[0].job.targets)
     for folder, others in _comparisons([record for record in records if record.path not in taken]):
-        groups.append(Group(folder, others))
-        tables[_file_name(folder)] = _own(folder, others)
-        figures.append((_file_name(folder), groups[-1]))
-    tables |= {name: made for directory in directories for name, made in _special(directory)}
-    files, missing = [], []
-    for name, made in tables.items():
-        files += made.save(out / "tables", name)
+        name = _free(_file_name(folder), {*tables, *groups})
+        groups[name] = Group(str(folder), others)
+        if not (folder / TRIALS).exists():  # a search has a table of its own
+            tables[name] = _own(str(folder), others)
+    for directory in directories:
+        for name, made in _made_before(directory, out):
+            tables[_free(name, tables)] = made
+    if not tables:
+        raise InputError(f"there is no record of a run in {', '.join(map(str, directories))}")
+    files = [path for name, made in tables.items() for path in made.save(out / "tables", name)]
     try:
-        for name, group in figures:
+        for name, group in groups.items():
             files += curves_over_rounds(group, out / "figures", name)
-        if alphas := [group for name, group in figures if name.startswith("alpha-")]:
-            files += best_values(alphas[0], out / "figures", "alpha-best")
-        write(out / "index.html", groups, list(tables.values()), _about(records))
+            if name.startswith("alpha-") and group.name.startswith("alpha: "):
+                files += best_values(group, out / "figures", "alpha-best")
+        write(out / "index.html", list(groups.values()), list(tables.values()), _about(records))
         files.append(out / "index.html")
     except FeddynError as error:
         missing.append(str(error))
@@ -63,16 +65,16 @@ def _curves(found: Sequence[Entry]) -> list[Curve]:
     return [Curve(entry.job.label, entry.seed, entry.record, entry.status) for entry in found]
 
 
-def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[str, list[Curve]]]:
-    """Runs that are not the paper's: those of a comparison together, others each for themselves."""
+def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[Path, list[Curve]]]:
+    """Runs that are not the paper's: those of a comparison or a search together, others each for themselves."""
     folders: dict[Path, list[Curve]] = {}
     for record in records:
-        names = _labels(record.path.parent)
-        label = names.get(record.path.name, record.path.name)
-        folder = record.path.parent if names else record.path
-        folders.setdefault(folder, []).append(Curve(label, int(record.setting.get("seed", 0)), record, record.status))
-    for folder, curves in folders.items():
-        yield str(folder), curves
+        parent, name = record.path.parent, record.path.resolve().name
+        names = _labels(parent)
+        folder = parent if names or (parent / TRIALS).exists() else record.path
+        curve = Curve(names.get(name, name), int(record.setting.get("seed", 0)), record, record.status)
+        folders.setdefault(folder, []).append(curve)
+    yield from folders.items()
 
 
 def _labels(folder: Path) -> dict[str, str]:
@@ -90,30 +92,29 @@ def _own(title: str, curves: Sequence[Curve]) -> Table:
     rows = []
     for curve in curves:
         record, target = curve.record, curve.record.setting.get("target")
-        last, line = record.evaluated[-1], None
-        model, figures = list(last["models"].items())[-1]
-        metric = "accuracy" if "accuracy" in figures else "loss"
+        last, (_, metric) = record.evaluated[-1], record.counts
+        goal, count = "-", "-"
         if target:
-            model, metric, sign = target["model"], target["metric"], 1 if target["metric"] == "accuracy" else -1
-            hits = (r for r in record.evaluated if sign * r["models"][model][metric] >= sign * target["value"])
-            line = next(hits, None)
-        count = transmitted(line["transmitted"] if line else None, last["transmitted"]) if target else "-"
-        goal = f"{metric} {target['value']:.4g}" if target else "-"
+            sign = 1 if metric == "accuracy" else -1
+            hits = [sign * figure >= sign * target["value"] for figure in record.figures]
+            reached = next((line for line, hit in zip(record.evaluated, hits, strict=True) if hit), None)
+            count = transmitted(reached["transmitted"] if reached else None, last["transmitted"])
+            goal = f"{metric} {target['value']:.4g}"
         ran = [curve.label, str(curve.seed), record.status, str(len(record.history))]
-        figure = f"{metric} {last['models'][model][metric]:.4f}"
-        rows.append([*ran, goal, count, figure, duration(record.seconds)])
+        rows.append([*ran, goal, count, f"{metric} {record.figures[-1]:.4f}", duration(record.seconds)])
     columns = ["method", "seed", "status", "rounds", "target", "models transmitted until then", "at the end", "time"]
     return Table(title, columns, rows)
 
 
-def _special(directory: Path) -> Iterator[tuple[str, Table]]:
-    """The tables that `feddyn reproduce` made besides runs."""
-    for name in ("synthetic", "heterogeneity"):
-        file = directory / name / "table.csv"
-        if file.exists():
-            with file.open(newline="", encoding="utf-8") as stream:
-                columns, *rows = list(csv.reader(stream))
-            yield name, Table(name, columns, rows)
+def _made_before(directory: Path, out: Path) -> Iterator[tuple[str, Table]]:
+    """The tables that `feddyn reproduce` and `feddyn sweep` made besides runs."""
+    files = [directory / name / "table.csv" for name in ("synthetic", "heterogeneity")]
+    files += sorted(trials.parent / "candidates.csv" for trials in directory.rglob(TRIALS))
+    for file in (file for file in files if file.exists() and out not in file.parents):
+        with file.open(newline="", encoding="utf-8") as stream:
+            columns, *rows = list(csv.reader(stream))
+        name = file.parent.resolve().name
+        yield name, Table(name, columns, rows)
 
 
 def _about(records: Sequence[Recorded]) -> str:
@@ -121,5 +122,11 @@ def _about(records: Sequence[Recorded]) -> str:
     return f"{len(records)} runs, {sum(len(record.history) for record in records):,} rounds, {spent} of computing."
 
 
-def _file_name(folder: str) -> str:
-    return folder.strip("/.").replace("/", "-") or "runs"
+def _file_name(folder: Path) -> str:
+    return "-".join(part for part in folder.parts if part.strip("/.")) or folder.resolve().name or "runs"
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, numbered if it is taken."""
+    names = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
+    return next(free for free in names if free not in taken)

@@ -56,9 +56,10 @@ def duration(seconds: float) -> str:
     >>> duration(5400), duration(90), duration(3.2)
     ('1 h 30 min', '2 min', '3 s')
     """
-    if seconds >= 3600:
-        return f"{int(seconds // 3600):,} h {seconds % 3600 / 60:.0f} min"
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes >= 60:
+        return f"{minutes // 60:,} h {minutes % 60} min"
+    return f"{minutes} min" if round(seconds) >= 60 else f"{seconds:.0f} s"
 
 
 def transmitted(models: int | None, limit: int) -> str:

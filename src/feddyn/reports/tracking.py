@@ -1,5 +1,6 @@
 """A live view of a run in other tools: TensorBoard event files, or MLflow; neither is imported unless asked for."""
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -69,7 +70,7 @@ class MLflow(Tracker):
         experiment = self._client.get_experiment_by_name("feddyn")
         number = experiment.experiment_id if experiment else self._client.create_experiment("feddyn")
         name = str(directory.resolve())
-        known = self._client.search_runs([number], f"tags.record = '{name}'", max_results=1)
+        known = self._client.search_runs([number], f"tags.record = {json.dumps(name)}", max_results=1)
         if known:
             self._run = known[0].info.run_id
         else:

@@ -134,7 +134,7 @@ class Federation:
         self.rounds, self.totals = rounds, Cost(*totals)
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
-        self._norms = vectors["norms"]
+        self._norms = vectors.get("norms", self._norms)
         self.__dict__.pop("models", None)
 
     @property
