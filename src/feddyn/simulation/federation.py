@@ -169,8 +169,8 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
-            active_mean = summed(model_sum) / summed("weight")
-            norms = self.trainer.sums.value(total[:, layout["norms"]]).cpu() / count
+            active_mean = summed(model_sum) / summed("weight")[0]
+            norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
             all_total = self._all_total
             if self.trainer.track_all:
                 all_total = all_total + total[:, layout[model_sum]] - total[:, layout["before"]]

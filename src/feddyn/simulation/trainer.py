@@ -40,7 +40,8 @@ class Trainer:
     """Trains devices, in cohorts of up to `cohort` or, where that is 1, one by one.
 
     With `track_all`, the devices' latest models are kept, for the mean over all of them. `layout` says where in a sum
-    the uploads and the models of the round stand, and the `norms` of how far devices moved and of their states.
+    the uploads and the models of the round stand; behind their weight are the `norms` of how far devices moved and of
+    their states.
     """
 
     def __init__(
@@ -69,9 +70,9 @@ class Trainer:
         same = [name for name, vector in self.upload.items() if vector is solution.theta and algorithm.weight(0.5) == 1]
         self.model_sum = f"up.{same[0]}" if same else "model"
         sizes = {f"up.{name}": vector.numel() for name, vector in self.upload.items()}
-        sizes |= {"weight": 1, self.model_sum: model.size} | ({"before": model.size} if track_all else {})
         self.norms = ("drift", *state)
-        sizes["norms"] = len(self.norms)
+        sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
+        sizes |= {"before": model.size} if track_all else {}
         ends = list(accumulate(sizes.values()))
         self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.width = ends[-1]
@@ -95,7 +96,8 @@ class Trainer:
         self._require_same("upload", _shapes(self.upload), _shapes(up))
         weight = self.algorithm.weight(share)
         terms = {f"up.{name}": vector for name, vector in up.items()}
-        terms["weight"] = weight * torch.ones_like(found.theta[..., :1])
+        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values())]
+        terms["weight"] = torch.cat([weight * torch.ones_like(norms[0]), *norms], -1).clamp_(max=self.sums.limit / 2)
         if self.model_sum not in terms:
             terms[self.model_sum] = weight * found.theta
         if self.track_all:
@@ -107,8 +109,6 @@ class Trainer:
         for name, vector in states.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
-        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values())]
-        self.sums.add(total[:, self.layout["norms"]], torch.cat(norms, -1).clamp(max=self.sums.limit / 2))
         self.store.write(task.new, {LATEST: found.theta, **states})
         return gradients
 
