@@ -49,11 +49,11 @@ def test_a_table_is_made_paused_and_completed(
     assert len(list(Path("out").iterdir())) == 4
     assert call(*words, "--dry-run", monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
-    assert "at round 1" in said
+    assert "at round 1 of 8" in said
     assert "new" in said
     assert call(*words, monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
-    assert "5 of 5 runs complete" in said
+    assert "5 of 5 runs got as far as asked" in said
     before = {path: path.read_bytes() for path in Path("out").rglob("rounds.jsonl")}
     long = next(text for path, text in before.items() if text.count(b"\n") == ROUNDS)
     assert sum(text == long for text in before.values()) == 1
@@ -67,7 +67,7 @@ def test_a_table_is_made_paused_and_completed(
 
 @pytest.mark.usefixtures("tiny")
 def test_a_budget_gives_whole_rows_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """No time at all: nothing runs; some: the row that fits is taken before the one that comes first."""
+    """The row that fits is taken before those that do not; a dry run says so."""
     words = ("reproduce", "tiny", "--out", "out", "--workers", "1", "--budget")
     monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: 1.0 if "mu" in str(document) else 90.0)
     ran: list[str] = []
@@ -80,9 +80,9 @@ def test_a_budget_gives_whole_rows_first(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(sys.modules["feddyn.cli.reproduce"], "_conclude", lambda *_: None)
     assert call(*words, "100s", monkeypatch=monkeypatch) == 0
     assert ran == ["long", "easy", "easy", "easy", "easy"]
-    ran.clear()
-    assert call(*words, "0s", monkeypatch=monkeypatch) == 0
-    assert ran == []
+    capsys.readouterr()
+    assert call(*words, "100s", "--dry-run", monkeypatch=monkeypatch) == 0
+    assert "enough for: long." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("tiny")
@@ -148,6 +148,8 @@ def test_an_interrupt_is_resumable(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["reproduce", "synthetic", "--method", "feddyn"], "leave out --method"),
         (["reproduce", "participation", "--budget", "soon"], "'soon' is not a time"),
         (["reproduce", "participation", "--toml"], "choose it with --row"),
+        (["reproduce", "participation", "--budget", "0h"], "is no time at all"),
+        (["reproduce", "--row", "mnist-iid-10"], "need the name of a table"),
         (["reproduce", "synthetic", "--toml"], "not made of single runs"),
         (["reproduce", "mnist-search", "--budget", "1h"], "has no --budget"),
         (["report", "nowhere"], "there is no directory nowhere"),
@@ -206,6 +208,21 @@ def test_a_sweep_goes_on_and_writes_the_best(
     assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
     assert Path("out/best.toml").read_bytes() == first
     assert call("run", "out/best.toml", "--out", "run", "--workers", "1", monkeypatch=monkeypatch) == 0
+
+
+def test_a_search_keeps_out_of_other_records(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    import tomli_w
+
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").write_text(tomli_w.dumps(setting("feddyn")) + SWEEP.replace("SEARCH", "grid"))
+    assert call("run", "my.toml", monkeypatch=monkeypatch) == 2
+    assert "run it with feddyn sweep" in capsys.readouterr().err
+    Path("out").mkdir()
+    Path("out/setting.toml").touch()
+    assert call("sweep", "my.toml", "--out", "out", monkeypatch=monkeypatch) == 2
+    assert "has the record of a run" in capsys.readouterr().err
 
 
 def test_the_synthetic_table_goes_on(

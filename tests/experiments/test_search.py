@@ -152,7 +152,10 @@ def test_the_best_is_what_reached_the_target_with_fewest_transmissions() -> None
         ({"sweep": {"search": "random", "space": {"rounds": [1]}}}, "needs trials"),
         ({"sweep": {"search": "gird", "space": {"rounds": [1]}}}, "sweep.search must be one of"),
         ({"sweep": {"trials": 3, "space": {"rounds": [1]}}}, "leave out trials"),
-        ({"sweep": {"search": "random", "trials": 2, "space": {"rounds": {"low": 3, "high": 2}}}}, "low must be below"),
+        (
+            {"sweep": {"search": "random", "trials": 2, "space": {"rounds": {"low": 3, "high": 2}}}},
+            "rounds: low must be below",
+        ),
     ],
 )
 def test_bad_searches_get_one_sentence(change: Document, sentence: str) -> None:

@@ -53,7 +53,7 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
     assert found.complete
     # another experiment wants all rounds of the same run: it goes on from there
     more = trial(job("feddyn"), tmp_path)
-    assert more.state == f"at round {len(lines)}"
+    assert more.state == f"at round {len(lines)} of {ROUNDS}"
     rest = list(study.run(more, study.Budget(None), start, {}))
     assert [line["round"] for line in rest] == list(range(len(lines) + 1, ROUNDS + 1))
 
@@ -61,7 +61,7 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
 def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
     found = trial(job("feddyn"), tmp_path)
     assert len(list(study.run(found, study.Budget(0.0), start, {}))) == 1
-    assert found.state == "at round 1"
+    assert found.state == f"at round 1 of {ROUNDS}"
     assert study.Budget(None).left == float("inf")
     assert 0 < study.Budget(60).left <= 60
 

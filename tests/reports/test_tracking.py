@@ -24,6 +24,7 @@ def test_tensorboard_shows_every_round_once(tmp_path: Path) -> None:
 
     for rounds, done in ((range(1, 5), 0), (range(3, 7), 2)):
         tracker = TRACKERS["tensorboard"](tmp_path, "FedDyn", {}, done)
+        assert tracker.fresh == (done == 0)
         for number in rounds:
             tracker.line(line(number))
         tracker.close("finished")

@@ -120,4 +120,9 @@ def _trackers(simulation: "Simulation", label: str, done: int, options: Mapping[
         return []
     from feddyn.reports.tracking import TRACKERS
 
-    return [TRACKERS[name](simulation.out, label, simulation.run.setting, done) for name in options["track"]]
+    run = simulation.run
+    trackers: list[Tracker] = [TRACKERS[name](simulation.out, label, run.setting, done) for name in options["track"]]
+    for tracker in trackers:
+        for line in run.history[:done] if tracker.fresh else ():
+            tracker.line(line)
+    return trackers

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from feddyn.cli.show import show
 from feddyn.errors import InputError, nearest
 from feddyn.reports.tables import Table, duration
@@ -46,6 +48,7 @@ def calibration(workers: int | None) -> "Calibration":
     from feddyn.experiments.estimate import Calibration
     from feddyn.simulation.crew import cores
 
+    click.echo("timing the networks on this machine ...", err=True)
     return Calibration(workers or cores())
 
 
@@ -58,20 +61,32 @@ def costs(experiment: "Experiment", todo: "Sequence[Trial]", workers: int | None
 
 
 def foresee(
-    experiment: "Experiment", found: "Sequence[Trial]", todo: "Sequence[Trial]", costs: Sequence[float]
+    experiment: "Experiment",
+    found: "Sequence[Trial]",
+    todo: "Sequence[Trial]",
+    costs: Sequence[float],
+    budget: float | None,
 ) -> None:
-    from feddyn.experiments.study import expected_rounds
+    """What would run, and of that with a budget which rows it is enough for."""
+    from feddyn.experiments.study import expected_rounds, units
 
     cost = {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}
     rows = []
     for trial in found:
         more = expected_rounds(trial, experiment) if id(trial) in cost else 0
-        time = duration(cost[id(trial)]) if id(trial) in cost else "-"
-        rows.append([trial.job.row, trial.job.label, str(trial.seed), trial.state, str(more), time])
+        words = duration(cost[id(trial)]) if id(trial) in cost else "-"
+        rows.append([trial.job.row, trial.job.label, str(trial.seed), trial.state, str(more), words])
     notes = [
         f"{len(todo)} runs to go, about {duration(sum(costs))} on this machine, by a short calibration; as many "
         "rounds as the paper needed, or all where it does not say."
     ]
+    if budget is not None:
+        left, fits = budget, []
+        for unit in units(todo, dict(enumerate(costs))):
+            if (time := sum(cost[id(trial)] for trial in unit)) <= left:
+                left -= time
+                fits.append(unit[0].job.row + (f" seed {unit[0].seed}" if unit[0].seed else ""))
+        notes.append(f"Rows that {duration(budget)} are enough for: {', '.join(fits) or 'none, one would be begun'}.")
     show(
         Table(
             f"{experiment.name}: what would run", ["row", "method", "seed", "now", "rounds to go", "time"], rows, notes
@@ -94,7 +109,8 @@ def tell_origins(experiment: "Experiment", choice: Choice) -> None:
             if value == (job.document[table] if table else job.document).get(name):
                 found.setdefault((key, str(value), words), []).append(job.label)
     rows = [[key, value, ", ".join(labels), words] for (key, value, words), labels in found.items()]
-    show(Table("its hyperparameters", ["key", "value", "methods", "where it comes from"], rows))
+    if rows:
+        show(Table("its hyperparameters", ["key", "value", "methods", "where it comes from"], rows))
 
 
 def as_setting(experiment: "Experiment", choice: Choice) -> str:

@@ -26,7 +26,10 @@ def _seconds(context: click.Context, parameter: click.Parameter, words: str | No
     found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", words.replace(" ", ""))
     if found is None or not any(found.groups()):
         raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
-    return sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    seconds = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    if seconds <= 0:
+        raise click.BadParameter(f"{words!r} is no time at all")
+    return seconds
 
 
 @click.command()
@@ -54,9 +57,12 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
     from feddyn.cli.special import SPECIAL
     from feddyn.experiments.catalogue import experiments
 
-    choice = Choice(options.pop("rows"), options.pop("methods"), options.pop("rounds"), options.pop("seeds"))
+    methods = [method.lower() for method in options.pop("methods")]
+    choice = Choice(options.pop("rows"), methods, options.pop("rounds"), options.pop("seeds"))
     dry_run, toml = options.pop("dry_run"), options.pop("toml")
     if listing or name is None:
+        if choice.rows or choice.methods or dry_run or toml or budget:
+            raise InputError("these options need the name of a table or figure, and no --list")
         list_all(options["workers"])
         return
     alone("reproduce")
@@ -92,7 +98,7 @@ def _reproduce(
         raise FeddynError("; ".join(absent.values()))
     seconds = costs(experiment, todo, options["workers"]) if dry_run or len(todo) > 1 else [0.0] * len(todo)
     if dry_run:
-        foresee(experiment, found, todo, seconds)
+        foresee(experiment, found, todo, seconds, budget)
         tell_origins(experiment, choice)
         return
     try:
@@ -147,4 +153,5 @@ def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, abs
         click.echo(f"left out, {name}: {why}")
     done = sum(trial.complete for trial in found)
     rest = "" if done == len(found) else "; the same command goes on with the others"
-    click.echo(f"{done} of {len(found)} runs complete in {out}{rest}. Tables, figures and a page: feddyn report {out}")
+    click.echo(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
+    click.echo(f"tables, figures and a page: feddyn report {out}")

@@ -122,7 +122,7 @@ def show(table: Table) -> None:
     frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
     shown = RichTable(title=Text(table.title), box=frame, title_justify="left")
     for column in table.columns:
-        shown.add_column(column)
+        shown.add_column(column, overflow="fold")
     for row in table.rows:
         shown.add_row(*row)
     console.print(shown, markup=False)

@@ -59,7 +59,10 @@ class Synthetic(Special):
         import time
         from dataclasses import replace
 
+        import torch
+
         from feddyn.experiments import synthetic
+        from feddyn.simulation.rehearsal import confined
 
         pace = {}
         for job in todo:
@@ -67,7 +70,8 @@ class Synthetic(Special):
                 times = []
                 for rounds in (1, 3):
                     clock = time.perf_counter()
-                    synthetic.train(replace(job, rounds=rounds))
+                    with confined(torch.device("cpu")):  # as in the processes that train
+                        synthetic.train(replace(job, rounds=rounds))
                     times.append(time.perf_counter() - clock)
                 pace[shape] = (times[1] - times[0]) / 2
         return sum(job.rounds * pace[len(job.cells), job.cells[0].length] for job in todo) / workers

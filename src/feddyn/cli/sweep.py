@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from feddyn.cli.comparison import FILE
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.show import progress, show
+from feddyn.errors import InputError
 from feddyn.reports.tables import Table, transmitted
 
 if TYPE_CHECKING:
@@ -53,19 +55,27 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     if isinstance(population := document.get("population"), dict):
         provide(population.get("source"))
     how, methods = read(document)
+    if any((directory / name).exists() for name in ("setting.toml", FILE)):
+        raise InputError(f"{directory} has the record of a run or comparison: choose another directory for the search")
     directory.mkdir(parents=True, exist_ok=True)
-    study = Searching(directory, start(options))
+    study = Searching(directory, start(options), batch=not options["track"])
     try:
         with progress("candidate") as report:
             for done, total, outcome in study.outcomes(how, methods):
-                figure = f"{_say(outcome)}: {outcome.metric} {outcome.value:.4g}"
-                report(outcome.candidate.label, done, total, figure)
+                report(outcome.candidate.label, done, total, f"{_say(outcome)}: {_figure(outcome)}")
     except KeyboardInterrupt:
-        click.echo("feddyn: interrupted; the same command goes on from here", err=True)
+        words = "the same command goes on from here (candidates that trained as one batch start again)"
+        click.echo(f"feddyn: interrupted; {words}", err=True)
         sys.exit(130)
     table = _table(methods, study.found)
     table.save(directory, "candidates")
-    show(Table(table.title, table.columns, [row for row in table.rows if int(row[1]) <= SHOWN], table.notes))
+    shown = [row for row in table.rows if int(row[1]) <= SHOWN]
+    show(Table(table.title, table.columns, shown))
+    if len(shown) < len(table.rows):
+        click.echo(f"{len(table.rows) - len(shown)} more in {directory / 'candidates.csv'}")
+    for method in methods:
+        if not any(outcome.rounds for outcome in study.found if outcome.candidate.label == method.label):
+            click.echo(f"{method.label}: no candidate completed a round, so it is not in best.toml")
     text = "# the best of a search; for feddyn run\n" + tomli_w.dumps(best(methods, study.found))
     write_whole(directory / "best.toml", [text.encode()])
     click.echo(f"the best setting: {directory / 'best.toml'}; all candidates: {directory / 'candidates.csv'}")
@@ -78,14 +88,24 @@ def _say(outcome: "Outcome") -> str:
     )
 
 
+def _figure(outcome: "Outcome") -> str:
+    return outcome.status if outcome.status == "diverged" else f"{outcome.metric} {outcome.value:.4f}"
+
+
 def _table(methods: "Sequence[Method]", found: "Sequence[Outcome]") -> Table:
-    rows = []
+    rows, targets = [], any("target" in method.document for method in methods)
     for method in methods:
-        mine = {outcome.candidate.name: outcome for outcome in found if outcome.candidate.label == method.label}
+        mine: dict[str, Outcome] = {}
+        for outcome in found:  # values that were drawn twice stand there once
+            name = outcome.candidate.name
+            if outcome.candidate.label == method.label and (name not in mine or outcome.rank < mine[name].rank):
+                mine[name] = outcome
         for place, outcome in enumerate(sorted(mine.values(), key=lambda outcome: outcome.rank), 1):
             words = _say(outcome) or "as it is"
-            count = transmitted(outcome.transmitted, outcome.sent) if "target" in method.document else "-"
-            figure = f"{outcome.metric} {outcome.value:.4f}" if outcome.rounds else "-"
-            rows.append([method.label, str(place), words, count, figure, str(outcome.rounds), outcome.status])
-    columns = ["method", "rank", "values", "models transmitted until the target", "best figure", "rounds", "status"]
+            count = [transmitted(outcome.transmitted, outcome.sent)] if targets else []
+            rows.append(
+                [method.label, str(place), words, *count, _figure(outcome), str(outcome.rounds), outcome.status]
+            )
+    target = ["models transmitted until the target"] if targets else []
+    columns = ["method", "rank", "values", *target, "best figure", "rounds", "status"]
     return Table("candidates, the best of each method first", columns, rows)

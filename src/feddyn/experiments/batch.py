@@ -14,6 +14,7 @@ from feddyn.experiments.search import Candidate
 from feddyn.local.sgd import SGD
 from feddyn.simulation.plan import Plan
 from feddyn.simulation.record import Line
+from feddyn.simulation.rehearsal import confined
 from feddyn.simulation.run import EXPLODED
 from feddyn.simulation.sweep import Group, Sweep
 
@@ -44,7 +45,7 @@ class Batch(NamedTuple):
         status = ["finished"] * len(self.members)
         start = float(sweep.figures()["loss"][0])
         sampler, open_ = plan.sampler(), set(range(len(self.members)))
-        with torch.random.fork_rng(devices=[]):
+        with confined(like.device):  # tensors are small: more threads would only wait for each other
             for t in range(plan.rounds):
                 sweep.step(t, sampler.active(t))
                 figures = {name: values.tolist() for name, values in sweep.figures().items()}

@@ -42,6 +42,8 @@ def expand(document: Document) -> list[tuple[str, Document]]:
             f"the setting needs what exists only in memory ({', '.join(needs) if isinstance(needs, list) else needs}): "
             "make it again in Python and call feddyn.simulate"
         )
+    if "sweep" in document:
+        raise InputError("the setting has a [sweep] table: run it with feddyn sweep")
     for key, value in document.items():
         if key not in (*TABLES, *SCALARS, "compare"):
             raise InputError(f"{key} is not known in a setting; {nearest(key, (*TABLES, *SCALARS, 'compare'))}")

@@ -31,7 +31,7 @@ class Range:
 
     def __post_init__(self) -> None:
         if not self.low < self.high or (self.log and self.low <= 0):
-            raise InputError(f"low must be below high{', and above 0' if self.log else ''}: {self}")
+            raise InputError(f"low must be below high{', and above 0' if self.log else ''}")
 
     @property
     def whole(self) -> bool:
@@ -158,7 +158,10 @@ def _dimension(key: str, value: object, search: Search) -> Values | Range:
     if isinstance(value, dict):
         if search.search == "grid":
             raise InputError(f"{where}: a grid needs a list of values, not a range; or use search = 'random'")
-        return build(Range, value, where)
+        try:
+            return build(Range, value, where)
+        except InputError as error:
+            raise InputError(str(error) if where in str(error) else f"{where}: {error}") from None
     raise InputError(f"{where} must be a list of values or {{ low = ..., high = ... }}, not {value!r}")
 
 

@@ -19,10 +19,11 @@ GIVEN_UP = "given up"
 
 
 class Searching:
-    """A search in a directory; `found` fills up. What is in the directory from before is not trained again."""
+    """A search in a directory; `found` fills up. What is in the directory from before is not trained again. Without
+    `batch`, every candidate has a record of its own."""
 
-    def __init__(self, directory: Path, start: Start):
-        self.directory, self._start = directory, start
+    def __init__(self, directory: Path, start: Start, batch: bool = True):
+        self.directory, self._start, self._batch = directory, start, batch
         self.found: list[Outcome] = []
         self._known = {line.pop("name"): line for line in read_lines(directory / FILE)}
         self._shared: dict[str, Any] = {}
@@ -52,7 +53,7 @@ class Searching:
                 yield count(known)
             else:
                 planned.append((candidate, self._plan(candidate)))
-        together, rest = batches(planned)
+        together, rest = batches(planned) if self._batch else ([], planned)
         for batch in together:
             for (candidate, plan), (history, status) in zip(batch.members, batch.histories(), strict=True):
                 yield count(_outcome(candidate, plan, history, status))
@@ -91,10 +92,11 @@ class Searching:
                 return False
             return trials.give_up(line["round"], line["models"][model][metric])
 
+        known = self._again(candidate)
         for place, line in enumerate(history := lines(directory)):
-            if hopeless(line):
+            if hopeless(line) and not known:
                 return _outcome(candidate, plan, history[: place + 1], GIVEN_UP)
-        if known := self._again(candidate):
+        if known:
             return known
         run, rounds = self._start(plan, directory, candidate.label)
         with closing(rounds):

@@ -79,8 +79,10 @@ class Trial:
     @property
     def complete(self) -> bool:
         """Whether nothing more is wanted of it."""
-        if self.diverged or len(self.history) >= self.rounds:
-            return True
+        return self.diverged or len(self.history) >= self.rounds or self._reached
+
+    @property
+    def _reached(self) -> bool:
         return bool(self.job.targets) and all(reached(self.history, target) for target in self.job.targets)
 
     @property
@@ -88,7 +90,10 @@ class Trial:
         """In a word or two."""
         if self.diverged:
             return "diverged"
-        return "complete" if self.complete else f"at round {len(self.history)}" if self.history else "new"
+        done = len(self.history)
+        if self._reached or done == self.job.document["rounds"]:
+            return "complete"
+        return f"at round {done} of {self.job.document['rounds']}" if done else "new"
 
 
 def fresh(experiment: Experiment) -> list[Trial]:

@@ -69,13 +69,16 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
     for target in group.targets:
         axes.axhline(target, color="0.5", linewidth=0.7, linestyle=":")
     if metric == "accuracy":
-        top = max(record.best for records in methods.values() for record in records)
-        axes.set_ylim(max(0.0, top - 0.25), min(1.0, top + 0.02))
+        top = max(*group.targets, *(curve.record.best for curve in group.curves), 0.0)
+        lowest = min(value for curve in group.curves for value in curve.record.figures)
+        axes.set_ylim(max(lowest, top - 0.25) - 0.01, top + 0.01)
     else:
         axes.set_yscale("log")
     axes.set_title(group.name, fontsize=9)
     axes.set_xlabel("communication rounds")
-    axes.set_ylabel("test accuracy" if metric == "accuracy" else "loss")
+    axes.locator_params(axis="x", integer=True)
+    data = "training" if "objective" in next(iter(group.curves[0].record.evaluated[-1]["models"].values())) else "test"
+    axes.set_ylabel(f"{data} {metric}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
     axes.legend(frameon=False, fontsize=8)
     return _save(canvas, directory, stem)

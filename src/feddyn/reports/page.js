@@ -33,7 +33,11 @@ function draw() {
       name: several ? `${run.label}, seed ${run.seed}` : run.label,
       mode: "lines",
       connectgaps: true,
-      line: { color: data.colors[run.label], width: 1.6, dash: ["solid", "dot", "dash", "dashdot"][run.seed % 4] },
+      line: {
+        color: data.colors[run.label],
+        width: 1.6,
+        dash: several ? ["solid", "dot", "dash", "dashdot"][run.seed % 4] : run.label === "FedProx" ? "dash" : "solid",
+      },
     }));
   const shapes = metric.endsWith(".accuracy")
     ? data.groups[state.group].targets.map((target) => ({
@@ -45,6 +49,7 @@ function draw() {
     margin: { l: 70, r: 20, t: 20, b: 50 },
     xaxis: { title: { text: AXES[state.axis] }, type: byId("logx").checked ? "log" : "linear" },
     yaxis: { title: { text: metric.replace("models.", "").replaceAll(".", " ") }, type: byId("logy").checked ? "log" : "linear" },
+    colorway: ["#7b4ea3", "#e07b39", "#17a2a2", "#8c564b", "#d957a8", "#555555"],
     hovermode: "x unified",
     legend: { orientation: "h", y: -0.18 },
     showlegend: true,
@@ -159,4 +164,5 @@ for (const table of data.tables) {
   scroll.append(makeTable(table.columns, table.rows));
   byId("tables").append(element("h2", table.title), scroll, ...table.notes.map((note) => element("p", note, { class: "note" })));
 }
-chooseGroup(0);
+if (data.groups.length) chooseGroup(0);
+else for (const part of document.querySelectorAll(".runs")) part.hidden = true;

@@ -101,6 +101,8 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
         f"Of {orders} rows in which methods can be compared, their order agrees with the paper's in "
         f"{orders - len(other_order)}" + (f"; not in: {'; '.join(other_order)}." if other_order else "."),
     ]
+    if not orders:
+        notes.pop()
     if far:
         notes.append(f"* The paper's count lies more than {TOLERANCE:.0%} outside the range of ours: {'; '.join(far)}.")
     return Table(experiment.title, ["row", "accuracy", *labels], rows, notes)

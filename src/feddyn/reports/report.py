@@ -41,8 +41,7 @@ def make(directories: Sequence[Path], out: Path) -> Report:
     for folder, others in _comparisons([record for record in records if record.path not in taken]):
         name = _free(_file_name(folder), {*tables, *groups})
         groups[name] = Group(str(folder), others)
-        if not (folder / TRIALS).exists():  # a search has a table of its own
-            tables[name] = _own(str(folder), others)
+        tables[name] = _own(str(folder), others)
     for directory in directories:
         for name, made in _made_before(directory, out):
             tables[_free(name, tables)] = made

@@ -24,7 +24,9 @@ def require(names: Sequence[str]) -> None:
 
 
 class Tracker(ABC):
-    """Takes the lines of a run's record while it goes on."""
+    """Takes the lines of a run's record while it goes on; `fresh`: it has none of them yet."""
+
+    fresh: bool
 
     @abstractmethod
     def line(self, line: Mapping[str, Any]) -> None:
@@ -46,6 +48,7 @@ class TensorBoard(Tracker):
     def __init__(self, directory: Path, label: str, setting: Mapping[str, Any], done: int):
         from torch.utils.tensorboard import SummaryWriter
 
+        self.fresh = not (directory / "events").exists()
         self._writer = SummaryWriter(str(directory / "events"), purge_step=done + 1)
 
     def line(self, line: Mapping[str, Any]) -> None:
@@ -71,6 +74,7 @@ class MLflow(Tracker):
         number = experiment.experiment_id if experiment else self._client.create_experiment("feddyn")
         name = str(directory.resolve())
         known = self._client.search_runs([number], f"tags.record = {json.dumps(name)}", max_results=1)
+        self.fresh = not known
         if known:
             self._run = known[0].info.run_id
         else:
