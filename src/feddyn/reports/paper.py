@@ -39,18 +39,22 @@ class Count(NamedTuple):
         return least, math.inf if None in self.counts else least
 
     def __str__(self) -> str:
-        """One seed: its count; several: mean ± standard deviation, and the range."""
-        lost = f"{self.diverged} diverged" if len(self.counts) else "diverged"
-        if not self.counts:
-            return lost
+        """One seed: its count; several that got there: mean ± standard deviation, and the range; then the others."""
+        found = sorted(count for count in self.counts if count is not None)
         pairs = zip(self.counts, self.limits, strict=True)
-        ends = sorted(pairs, key=lambda pair: (pair[0] is None, pair[1] if pair[0] is None else pair[0]))
-        least, most = (transmitted(*ends[place]) for place in (0, -1))
-        words = least if len(ends) == 1 else f"{least} to {most}"
-        if self.mean is not None and len(ends) > 1:
-            spread = statistics.stdev([count for count in self.counts if count is not None])
-            words = f"{self.mean:.1f} ± {spread:.1f} ({words})"
-        return f"{words}, {lost}" if self.diverged else words
+        limits = sorted(limit for count, limit in pairs if count is None)
+        words = []
+        if len(found) == 1:
+            words.append(str(found[0]))
+        elif found:
+            mean, spread = statistics.mean(found), statistics.stdev(found)
+            words.append(f"{mean:.1f} ± {spread:.1f} ({found[0]} to {found[-1]})")
+        if limits:
+            ends = dict.fromkeys(transmitted(None, limit) for limit in (limits[0], limits[-1]))
+            words.append((f"{len(limits)} at " if found else "") + " to ".join(ends))
+        if self.diverged:
+            words.append(f"{self.diverged} diverged" if words else "diverged")
+        return ", ".join(words)
 
 
 def table(experiment: Experiment, found: Sequence[Entry]) -> Table:
