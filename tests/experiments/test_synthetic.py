@@ -83,9 +83,9 @@ def test_the_table_picks_the_best_setting_and_counts_models() -> None:
     ]
     table, settings = tables(curves, {("type1", 0): 1.5}, paper.rows("synthetic"), rounds=4)
     assert [row[2:] for row in table.rows] == [
-        ["2 (17)", "4 (88)", "2 (20)", "1 (18)"],
-        ["3", "4", "4+", "3"],
-        ["3", "8", "4+", "3"],
+        ["2", "17", "4 (2.0x)", "88 (5.2x)", "2 (1.0x)", "20 (1.2x)", "1 (0.5x)", "18 (1.1x)"],
+        ["3", "", "4 (1.3x)", "", "4+ (>1.3x)", "", "3 (1.0x)", ""],
+        ["3", "", "8 (2.7x)", "", "4+ (>1.3x)", "", "3 (1.0x)", ""],
     ]
     assert settings.rows[1][2:] == ["lr 1, 10 epochs, alpha 0.1", "lr 1, K 10", "-", "lr 1, 10 epochs, mu 0.1"]
     assert table.notes[-1].startswith("FedDyn alone needs the fewest in 0 of 3 rows")  # two are ties with FedProx
@@ -94,10 +94,10 @@ def test_the_table_picks_the_best_setting_and_counts_models() -> None:
 def test_the_table_over_several_draws_and_an_unreachable_target() -> None:
     curves = [curve(method, [2.0, 1.6], seed=seed) for method in synthetic.METHODS for seed in (0, 1)]
     table, _ = tables(curves, {("type1", 0): 1.59, ("type1", 1): 1.585}, paper.rows("synthetic"), rounds=2)
-    assert table.rows[0][2] == "below the optimum (17)"
+    assert table.rows[0][2:4] == ["below the optimum", "17"]
     assert "in 0 of 1 rows" in table.notes[-1]
-    assert table.rows[1][2:4] == ["2 [2-2]", "4 [4-4]"]
-    assert table.rows[2][2] == "2+ [2-2]"
+    assert table.rows[1][2:5] == ["2.0 ± 0.0 (2 to 2)", "", "4.0 ± 0.0 (4 to 4) (2.0x)"]
+    assert table.rows[2][2] == "2+"
 
 
 def test_the_papers_numbers_are_all_there() -> None:

@@ -89,7 +89,7 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
         cells = []
         for method in METHODS:
             mark = "*" if _outside(ours[method], theirs[method]) else ""
-            cells += [_cell(ours[method], ours["feddyn"], method) + mark, _printed_cell(theirs, method)]
+            cells += [cell(ours[method], ours["feddyn"], method) + mark, printed_cell(theirs, method)]
             if mark:
                 far.append(f"{row} {target:g}% {KNOWN[method].label}: {ours[method]} (paper {theirs[method]})")
         rows.append([row, f"{target:g}", *cells])
@@ -112,7 +112,8 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
     return Table(experiment.title, ["row", "accuracy", *labels], rows, notes)
 
 
-def _cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
+def cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
+    """Our count and, beside FedDyn's, how many times as much it is."""
     if ours is None:
         return "-"
     if method == "feddyn" or feddyn is None or feddyn.mean is None:
@@ -122,7 +123,8 @@ def _cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
     return f"{ours} ({'' if ours.mean else '>'}{ours.bounds[0] / feddyn.mean:.1f}x)"
 
 
-def _printed_cell(theirs: dict[str, str], method: str) -> str:
+def printed_cell(theirs: dict[str, str], method: str) -> str:
+    """The same as the paper prints it."""
     words = theirs[method]
     if method == "feddyn":
         return words

@@ -1,13 +1,13 @@
 """The paper's synthetic table, ours beside the paper's."""
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from feddyn.data.synthetic import KINDS, Kind
 from feddyn.experiments.methods import METHODS as KNOWN
 from feddyn.experiments.paper import Row
 from feddyn.experiments.synthetic import FACTOR, GAPS, METHODS, Cell, Curve
+from feddyn.reports.paper import Count, cell, printed_cell
 from feddyn.reports.tables import Table
 
 NAMES: Mapping[Kind, str] = {
@@ -36,7 +36,7 @@ def tables(
         for what, targets, theirs in _targets(kind, draws, optima, printed):
             bests = {method: _best(curves, kind, method, targets) for method in METHODS}
             reachable = any(targets[seed] > optima[kind, seed] for seed in draws)
-            main.append([NAMES[kind], what, *(_cell(bests[m], m, rounds, theirs, reachable) for m in METHODS)])
+            main.append([NAMES[kind], what, *_cells(bests, rounds, theirs, reachable)])
             if any(None not in best.counts for best in bests.values()):
                 chosen.append([NAMES[kind], what, *(_setting(bests[m]) for m in METHODS)])
                 decided += 1
@@ -46,15 +46,15 @@ def tables(
     verdict = f"FedDyn alone needs the fewest in {decided - len(lost)} of {decided} rows that a method reached"
     verdict += f", and not in: {'; '.join(lost)}." if lost else "."
     notes = [
-        f"Ours, and in parentheses the paper's; best setting of the grid; {len(draws)} draw(s) of the data, seeds "
-        f"{', '.join(map(str, draws))}; a plus: not reached in {rounds} rounds (SCAFFOLD sends two models a round).",
+        f"Best setting of the grid; {len(draws)} draw(s) of the data, seeds {', '.join(map(str, draws))}; in parentheses "
+        f"how many times FedDyn's; a plus: not reached in {rounds} rounds (SCAFFOLD sends two models a round).",
         "Each method has its best of as many settings as the paper searched: FedDyn 18, FedProx 12, the others 6.",
         "The paper's loss targets belong to its own draw; 'below the optimum': no model reaches them on ours.",
         verdict,
     ]
     title = "models transmitted to reach a training loss, synthetic problem, 10% participation"
     return (
-        Table(title, ["setting", "target", *labels], main, notes),
+        Table(title, ["setting", "target", *(word for label in labels for word in (label, "paper"))], main, notes),
         Table("the settings that were best", ["setting", "target", *labels], chosen),
     )
 
@@ -92,16 +92,12 @@ def _fewest(bests: Mapping[str, Best]) -> bool:
     return ours[0] == 0 and all(ours < _cost(best) for method, best in bests.items() if method != "feddyn")
 
 
-def _cell(best: Best, method: str, rounds: int, theirs: Row | None, reachable: bool) -> str:
-    printed = "" if theirs is None else f" ({getattr(theirs, method)})"
-    if not reachable:
-        return f"below the optimum{printed}"
-    limit = rounds * FACTOR.get(method, 1)
-    counts = [limit if count is None else count for count in best.counts]
-    missed = "+" if None in best.counts else ""
-    if len(counts) == 1:
-        return f"{counts[0]}{missed}{printed}"
-    return f"{statistics.mean(counts):.0f}{missed} [{min(counts)}-{max(counts)}]{printed}"
+def _cells(bests: Mapping[str, Best], rounds: int, theirs: Row | None, reachable: bool) -> Iterator[str]:
+    """Ours and the paper's for every method."""
+    counts = {m: Count(b.counts, [rounds * FACTOR.get(m, 1)] * len(b.counts)) for m, b in bests.items()}
+    for method, count in counts.items():
+        yield cell(count, counts["feddyn"], method) if reachable else "below the optimum"
+        yield "" if theirs is None else printed_cell({m: getattr(theirs, m) for m in METHODS}, method)
 
 
 def _setting(best: Best) -> str:
