@@ -97,7 +97,7 @@ def test_the_table_over_several_draws_and_an_unreachable_target() -> None:
     assert table.rows[0][2:4] == ["below the optimum", "17"]
     assert "in 0 of 1 rows" in table.notes[-1]
     assert table.rows[1][2:5] == ["2.0 ± 0.0 (2 to 2)", "", "4.0 ± 0.0 (4 to 4) (2.0x)"]
-    assert table.rows[2][2] == "2+"
+    assert table.rows[2][2] == "2, 1 at 2+"
 
 
 def test_the_papers_numbers_are_all_there() -> None:
