@@ -47,7 +47,7 @@ def tables(
     verdict += f", and not in: {'; '.join(lost)}." if lost else "."
     notes = [
         f"Best setting of the grid; {len(draws)} draw(s) of the data, seeds {', '.join(map(str, draws))}; in "
-        f"parentheses how many times FedDyn's; a plus: not reached in {rounds} rounds (SCAFFOLD sends two models each).",
+        f"parentheses how many times FedDyn's; a plus: not reached in {rounds} rounds (SCAFFOLD sends two a round).",
         "Each method has its best of as many settings as the paper searched: FedDyn 18, FedProx 12, the others 6.",
         "The paper's loss targets belong to its own draw; 'below the optimum': no model reaches them on ours.",
         verdict,
