@@ -70,8 +70,10 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
         axes.axhline(target, color="0.5", linewidth=0.7, linestyle=":")
     if metric == "accuracy":
         top = max(*group.targets, *(curve.record.best for curve in group.curves), 0.0)
-        lowest = min(value for curve in group.curves for value in curve.record.figures)
-        axes.set_ylim(max(lowest, top - 0.25) - 0.01, top + 0.01)
+        # the steep first tenth of a curve would hide what happens near the targets
+        lowest = min(curve.record.figures[len(curve.record.figures) // 10] for curve in group.curves)
+        margin = 0.005 + 0.03 * (top - lowest)
+        axes.set_ylim(lowest - margin, top + margin)
     else:
         axes.set_yscale("log")
     axes.set_title(group.name, fontsize=9)
