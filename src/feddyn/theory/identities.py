@@ -1,0 +1,42 @@
+r"""The equalities that the proofs rest on, each as the size of its error relative to the size of its terms."""
+
+from collections.abc import Iterator
+
+import torch
+
+from feddyn.theory.rounds import Round, expected
+from feddyn.theory.theorems import Theorem
+
+
+def identities(round: Round, theorem: Theorem) -> dict[str, float]:
+    """Name and relative error of every identity, over all histories and active sets of a round."""
+    return {name: _error(left, right) for name, left, right in _sides(round, theorem)}
+
+
+def _sides(round: Round, theorem: Theorem) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    after, share, one_step = round.after, round.losses.share, theorem.method == "FedDynOneGD"
+    h, theta = after.server["h"].squeeze(-2), after.server["theta"].squeeze(-2)
+    yield "h^t = 1/m SUM_k share_k lambda_k^t", h, round.slopes(after).mean(-2)
+    yield "gamma^t = theta^t + h^t / alpha", after.gamma, theta + h / round.alpha
+    new = (after.models == round.virtual).all(-1, keepdim=True)
+    where = round.before.server["theta"] if one_step else round.virtual
+    name = "lambda_k^t = grad L_k(theta^{t-1})" if one_step else "lambda_k^t = grad L_k(theta_k^t)"
+    yield f"{name}, k active", new * share * after.devices["lambda"], new * round.losses.slopes(where)
+    old = ~new
+    yield (
+        "lambda_k^t = lambda_k^{t-1}, k not active",
+        old * after.devices["lambda"],
+        old * round.before.devices["lambda"],
+    )
+    step = -round.losses.slopes(where).mean(-2) / round.alpha
+    point = "theta^{t-1}" if one_step else "theta~_k^t"
+    yield (
+        f"E[gamma^t - gamma^{{t-1}}] = -1/(alpha m) SUM_k grad L_k({point})",
+        expected(after.gamma),
+        round.gamma + step,
+    )
+
+
+def _error(left: torch.Tensor, right: torch.Tensor) -> float:
+    scale = torch.maximum(left.norm(dim=-1), right.norm(dim=-1)).max()
+    return float((left - right).norm(dim=-1).max() / scale.clamp(min=1e-300))

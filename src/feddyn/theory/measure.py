@@ -1,0 +1,158 @@
+r"""The left-hand side of a theorem, measured beside its bound.
+
+    l( 1/R SUM_{t=0}^{T-1} r^t gamma^t ) - l_*   (convex),    1/T SUM_{t=0}^{T-1} ||grad l(gamma^t)||^2   (nonconvex)
+
+in expectation: over all paths of active sets where there are few (`enumerated`), else the mean of random paths with its
+standard error (`measured`). Slopes are fitted to it: of log against log T, and against T where convergence is linear.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from feddyn.algorithms.base import Vector
+from feddyn.algorithms.feddyn import FedDyn
+from feddyn.theory.laboratory import Laboratory, State, active_sets, draws, flatten
+from feddyn.theory.problems import Losses
+from feddyn.theory.rounds import mean_square, square
+from feddyn.theory.theorems import Start, Theorem
+
+GROUPS = 8
+"""Of paths, for the error of a slope."""
+
+
+class Point(NamedTuple):
+    """A theorem at one T: the mean left-hand side with its standard error, and the two right-hand sides."""
+
+    T: int
+    value: float
+    error: float
+    sharp: float
+    printed: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean is below the sharp bound (which is below the printed one), or within three errors of it."""
+        return self.value - 3 * self.error <= self.sharp <= self.printed
+
+
+class Slope(NamedTuple):
+    """A fitted slope and its standard error."""
+
+    value: float
+    error: float
+
+
+class Measured(NamedTuple):
+    """A theorem on a problem, at rising T. `values` are those of single paths, (T, paths)."""
+
+    theorem: Theorem
+    points: Sequence[Point]
+    values: torch.Tensor
+
+    @property
+    def linear(self) -> bool:
+        """Whether the bound falls exponentially."""
+        return self.theorem.r > 1
+
+    def slope(self, from_T: int) -> Slope:
+        """Of log E[left] against log T (or T, where the bound falls exponentially), from some T on."""
+        rows = [i for i, point in enumerate(self.points) if from_T <= point.T and point.value > 0]
+        x = torch.tensor([float(self.points[i].T) for i in rows], dtype=torch.float64)
+        x = x if self.linear else x.log()
+        fits = [_fit(x, self.values[rows].mean(-1).log())]
+        if (paths := self.values.shape[1]) >= 2 * GROUPS:
+            parts = self.values[rows].split(paths // GROUPS, dim=-1)[:GROUPS]
+            fits += [_fit(x, part.mean(-1).log()) for part in parts]
+        spread = torch.tensor([fit.value for fit in fits[1:]]).std() / math.sqrt(GROUPS) if len(fits) > 1 else 0.0
+        return Slope(fits[0].value, math.hypot(fits[0].error, float(spread)))
+
+
+def _fit(x: torch.Tensor, y: torch.Tensor) -> Slope:
+    """Least squares through points, and the standard error of the slope."""
+    dx, dy = x - x.mean(), y - y.mean()
+    slope = (dx * dy).sum() / dx.square().sum()
+    rest = (dy - slope * dx).square().sum() / max(len(x) - 2, 1)
+    return Slope(float(slope), float((rest / dx.square().sum()).sqrt()))
+
+
+def start_of(losses: Losses, theta: Vector) -> Start:
+    """What the bounds know of a start."""
+    return Start(
+        float(square(theta - losses.theta_star)),
+        float(mean_square(losses.slopes(losses.theta_star))),
+        float(losses.gap(theta)),
+        float(mean_square(losses.slopes(theta))),
+    )
+
+
+def measured(
+    theorem: Theorem, laboratory: Laboratory, theta: Vector, times: Sequence[int], *, paths: int, seed: int
+) -> Measured:
+    """At each T of `times`, over random paths (one, where all devices are active)."""
+    random, m, P, losses = torch.Generator().manual_seed(seed), theorem.m, theorem.P, laboratory.losses
+    state, left = laboratory.start(theta, 1 if m == P else paths), Left(theorem, losses)
+    values = []
+    for T in range(1, max(times) + 1):
+        left.add(state)
+        if T in times:
+            values.append(left.value)
+        active = draws(len(state.gamma), m, P, random)
+        state = laboratory.settle(state, laboratory.offer(state), active)
+    return _points(theorem, losses, theta, sorted(times), torch.stack(values))
+
+
+def enumerated(theorem: Theorem, laboratory: Laboratory, theta: Vector, times: int) -> Measured:
+    """At T = 1 ... times, over all (m choose P)^(T-1) paths, which are equally likely: the expectation is exact."""
+    losses, sets = laboratory.losses, active_sets(theorem.m, theorem.P)
+    state, left, values = laboratory.start(theta), Left(theorem, losses), []
+    for _ in range(times):
+        left.add(state)
+        values.append(left.value.mean().reshape(1))
+        state = flatten(laboratory.settle(state, laboratory.offer(state), sets))
+        left.branch(len(sets))
+    return _points(theorem, losses, theta, range(1, times + 1), torch.stack(values))
+
+
+def laboratory_of(theorem: Theorem, losses: Losses) -> Laboratory:
+    """FedDyn, or FedDynOneGD, with the theorem's alpha."""
+    return Laboratory(FedDyn(theorem.alpha), losses, theorem.method == "FedDynOneGD")
+
+
+class Left:
+    """The left-hand side of a theorem on all paths, as gamma^0, gamma^1, ... come."""
+
+    def __init__(self, theorem: Theorem, losses: Losses):
+        self.theorem, self.losses = theorem, losses
+        self._sum = 0.0
+        self._mean: torch.Tensor
+
+    def add(self, state: State) -> None:
+        """Go from T-1 to T, by mean_T = mean_{T-1} + r^{T-1}/R_T (x - mean_{T-1}); r^{T-1} alone would overflow."""
+        first = self._sum == 0
+        self._sum = 1 + self._sum / self.theorem.r
+        new = state.gamma
+        if self.theorem.case == "nonconvex":
+            new = square(self.losses.pooled_gradient(state.gamma))
+        self._mean = new.clone() if first else self._mean + (new - self._mean) / self._sum
+
+    def branch(self, sets: int) -> None:
+        """Every path becomes so many, alternatives first, as `flatten` orders them."""
+        self._mean = self._mean.repeat(sets, *[1] * (self._mean.dim() - 1))
+
+    @property
+    def value(self) -> torch.Tensor:
+        """On each path."""
+        return self._mean if self.theorem.case == "nonconvex" else self.losses.gap(self._mean)
+
+
+def _points(theorem: Theorem, losses: Losses, theta: Vector, times: Sequence[int], values: torch.Tensor) -> Measured:
+    start, paths = start_of(losses, theta), values.shape[1]
+    errors = values.std(-1) / math.sqrt(paths) if paths > 1 else torch.zeros(len(values))
+    points = [
+        Point(T, float(row.mean()), float(error), theorem.sharp(T, start), theorem.printed(T, start))
+        for T, row, error in zip(times, values, errors, strict=True)
+    ]
+    return Measured(theorem, points, values)

@@ -1,0 +1,223 @@
+r"""Device losses of which everything that the theorems ask is known: L, mu, the optimum, gradients and curvatures.
+
+Tensors have devices on axis -2 and coordinates on axis -1; any axes before that are paths of the random active sets.
+All is float64.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+
+from feddyn.algorithms.base import Problem, Solution, Vector
+from feddyn.errors import FeddynError
+
+TOLERANCE = 1e-14
+"""Of the gradient of a minimised problem, relative to the terms that it is a sum of: their rounding."""
+
+
+class Losses(ABC):
+    """The losses L_k of m devices of shares share_k, whose pooled loss is l = 1/m SUM_k share_k L_k.
+
+    The theorems speak of F_k = share_k L_k: `L` and `mu` are theirs.
+    """
+
+    share: torch.Tensor
+    """(m, 1), of mean 1."""
+    L: float
+    mu: float
+    convex: bool
+    theta_star: Vector
+    """The minimiser of l; of nonconvex losses the best stationary point found."""
+
+    @property
+    def m(self) -> int:
+        return len(self.share)
+
+    @property
+    def d(self) -> int:
+        return self.theta_star.numel()
+
+    @abstractmethod
+    def values(self, theta: Vector) -> torch.Tensor:
+        """L_k(theta_k), (..., m)."""
+
+    @abstractmethod
+    def gradients(self, theta: Vector) -> torch.Tensor:
+        """grad L_k(theta_k), (..., m, d)."""
+
+    @abstractmethod
+    def curvatures(self, theta: Vector) -> torch.Tensor:
+        """The Hessians of L_k at theta_k, (..., m, d, d)."""
+
+    def slopes(self, theta: Vector) -> torch.Tensor:
+        """grad F_k(theta_k) = share_k grad L_k(theta_k)."""
+        return self.share * self.gradients(theta)
+
+    def pooled(self, theta: Vector) -> torch.Tensor:
+        """l(theta) of vectors (..., d)."""
+        return (self.share[:, 0] * self.values(theta.unsqueeze(-2))).mean(-1)
+
+    def gap(self, theta: Vector) -> torch.Tensor:
+        """l(theta) - l_*."""
+        return self.pooled(theta) - self.pooled(self.theta_star)
+
+    def pooled_gradient(self, theta: Vector) -> torch.Tensor:
+        """grad l(theta) of vectors (..., d)."""
+        return self.slopes(theta.unsqueeze(-2)).mean(-2)
+
+    def minimise(self, problem: Problem) -> Solution:
+        """The exact solutions of the devices' problems (see `Problem`), by Newton's method."""
+        theta = problem.start + torch.zeros_like(self.share)
+        eye = torch.eye(theta.shape[-1], dtype=theta.dtype)
+        tilt = torch.zeros_like(theta) if problem.tilt is None else problem.tilt
+        center = theta if problem.center is None else problem.center
+        prox = torch.as_tensor(problem.prox, dtype=theta.dtype)
+        for _ in range(50):
+            gradient = self.gradients(theta)
+            whole = gradient + tilt + prox * (theta - center)
+            scale = gradient.norm(dim=-1) + tilt.norm(dim=-1) + (prox * theta).norm(dim=-1)
+            if bool((whole.norm(dim=-1) <= TOLERANCE * scale).all()):
+                return Solution(theta)
+            hessian = self.curvatures(theta) + prox.unsqueeze(-1) * eye
+            theta = theta - torch.linalg.solve(hessian, whole.unsqueeze(-1)).squeeze(-1)
+        raise FeddynError("a device's problem was not solved in 50 Newton steps; the penalty alpha is too small for it")
+
+    def one_step(self, problem: Problem) -> Solution:
+        """One gradient step of length 1/prox from the start, FedDynOneGD's."""
+        theta = problem.start + torch.zeros_like(self.share)
+        slope = self.gradients(theta)
+        if problem.tilt is not None:
+            slope = slope + problem.tilt
+        if problem.center is not None:
+            slope = slope + problem.prox * (theta - problem.center)
+        return Solution(theta - slope / problem.prox)
+
+
+@final
+class Quadratics(Losses):
+    r"""L_k(theta) = 1/2 (theta - b_k)^T A_k (theta - b_k), with random eigenvectors and b_k = spread * N(0, I).
+
+    The eigenvalues of share_k A_k are spaced evenly in their logarithms from `mu` to `L`; with mu = 0 one of each
+    device is zero instead (convex, not strongly), and with mu < 0 one of each third device is mu (nonconvex, each L_k
+    unbounded below where l is not). b_k is a stationary point of L_k in all of them.
+    """
+
+    def __init__(self, m: int, d: int, *, L: float = 1.0, mu: float, spread: float, seed: int, unequal: bool = False):
+        random = torch.Generator().manual_seed(seed)
+        self.L, self.mu, self.convex = L, max(mu, 0.0), mu >= 0
+        self.share = _shares(m, unequal, random)
+        q, _ = torch.linalg.qr(torch.randn(m, d, d, generator=random, dtype=torch.float64))
+        ladder = torch.logspace(math.log10(mu if mu > 0 else 0.1 * L), math.log10(L), d, dtype=torch.float64)
+        eigenvalues = ladder.repeat(m, 1)
+        if mu <= 0:
+            eigenvalues[:: 1 if mu == 0 else 3, 0] = mu
+        self.A = q @ torch.diag_embed(eigenvalues / self.share) @ q.mT
+        self.b = spread * torch.randn(m, d, generator=random, dtype=torch.float64)
+        pooled = (self.share.unsqueeze(-1) * self.A).mean(0)
+        if float(torch.linalg.eigvalsh(pooled)[0]) <= 0:
+            raise FeddynError(f"the pooled loss has no minimum at mu = {mu:g}: take one nearer to 0, or more devices")
+        self.pooled_curvature = pooled
+        self.theta_star = torch.linalg.solve(pooled, (self.share * _apply(self.A, self.b)).mean(0))
+
+    def values(self, theta: Vector) -> torch.Tensor:
+        return _energy(self.A, theta - self.b)
+
+    def gradients(self, theta: Vector) -> torch.Tensor:
+        return _apply(self.A, theta - self.b)
+
+    def curvatures(self, theta: Vector) -> torch.Tensor:
+        return self.A
+
+    def gap(self, theta: Vector) -> torch.Tensor:
+        """1/2 (theta - theta_*)^T (grad^2 l) (theta - theta_*), which does not cancel near the optimum."""
+        return _energy(self.pooled_curvature, theta - self.theta_star)
+
+
+@final
+class Logistic(Losses):
+    r"""L_k(theta) = 1/n SUM_i log(1 + exp(-y_i x_i^T theta)) + decay/2 ||theta||^2 + rho SUM_j theta_j^2/(1+theta_j^2)
+
+    The curvature of the logistic loss is between 0 and X^T X/(4n), that of the last, bounded term between -rho/2 and
+    2 rho: with rho > 0 the losses are nonconvex. `spread` moves every device's features and its true model. A twentieth
+    of the labels is flipped, so that without decay too there is an optimum.
+    """
+
+    def __init__(
+        self,
+        m: int,
+        d: int,
+        *,
+        decay: float,
+        spread: float,
+        seed: int,
+        rho: float = 0.0,
+        n: int = 24,
+        unequal: bool = False,
+    ):
+        random = torch.Generator().manual_seed(seed)
+
+        def normal(*shape: int) -> torch.Tensor:
+            return torch.randn(*shape, generator=random, dtype=torch.float64)
+
+        self.decay, self.rho, self.convex = decay, rho, rho == 0
+        self.share = _shares(m, unequal, random)
+        x = normal(m, n, d) + spread * normal(m, 1, d)
+        truth = normal(1, d, 1) + spread * normal(m, d, 1)
+        y = torch.where((x @ truth).squeeze(-1) + normal(m, n) > 0, 1.0, -1.0)
+        y[torch.rand(m, n, generator=random) < 0.05] *= -1
+        self.yx = y.unsqueeze(-1) * x
+        largest = torch.linalg.matrix_norm(self.yx.mT @ self.yx / n, 2) / 4 + decay + 2 * rho
+        self.L = float((self.share[:, 0] * largest).max())
+        self.mu = float(decay * self.share.min()) if self.convex else 0.0
+        self.theta_star = self._optimum(d)
+
+    def values(self, theta: Vector) -> torch.Tensor:
+        square = theta.square()
+        fit = torch.nn.functional.softplus(-_apply(self.yx, theta)).mean(-1)
+        return fit + self.decay / 2 * square.sum(-1) + self.rho * (square / (1 + square)).sum(-1)
+
+    def gradients(self, theta: Vector) -> torch.Tensor:
+        wrong = torch.sigmoid(-_apply(self.yx, theta))
+        fit = -(wrong.unsqueeze(-2) @ self.yx).squeeze(-2) / self.yx.shape[-2]
+        return fit + self.decay * theta + 2 * self.rho * theta / (1 + theta.square()).square()
+
+    def curvatures(self, theta: Vector) -> torch.Tensor:
+        wrong = torch.sigmoid(-_apply(self.yx, theta))
+        weighted = (wrong * (1 - wrong)).unsqueeze(-1) * self.yx
+        square = theta.square()
+        bend = self.decay + self.rho * (2 - 6 * square) / (1 + square) ** 3
+        return self.yx.mT @ weighted / self.yx.shape[-2] + torch.diag_embed(bend)
+
+    def _optimum(self, d: int) -> Vector:
+        """By Newton's method with |eigenvalues|, halved until l falls, from the origin."""
+        theta = torch.zeros(d, dtype=torch.float64)
+        for _ in range(200):
+            gradient = self.pooled_gradient(theta)
+            if float(gradient.norm()) <= 1e-15 * self.L:
+                break
+            hessian = (self.share.unsqueeze(-1) * self.curvatures(theta.expand(self.m, d))).mean(0)
+            values, vectors = torch.linalg.eigh(hessian)
+            step = vectors @ ((vectors.mT @ gradient) / values.abs().clamp(min=1e-8))
+            while self.pooled(theta - step) > self.pooled(theta) + 1e-15:
+                step = step / 2
+            theta = theta - step
+        return theta
+
+
+def _shares(m: int, unequal: bool, random: torch.Generator) -> torch.Tensor:
+    if not unequal:
+        return torch.ones(m, 1, dtype=torch.float64)
+    drawn = torch.exp(0.5 * torch.randn(m, 1, generator=random, dtype=torch.float64))
+    return drawn / drawn.mean()
+
+
+def _apply(matrices: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """Device by device, matrix times vector."""
+    return (matrices @ vectors.unsqueeze(-1)).squeeze(-1)
+
+
+def _energy(matrices: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """1/2 v^T A v."""
+    return (vectors * _apply(matrices, vectors)).sum(-1) / 2
