@@ -18,23 +18,16 @@ def _sides(round: Round, theorem: Theorem) -> Iterator[tuple[str, torch.Tensor, 
     h, theta = after.server["h"].squeeze(-2), after.server["theta"].squeeze(-2)
     yield "h^t = 1/m SUM_k share_k lambda_k^t", h, round.slopes(after).mean(-2)
     yield "gamma^t = theta^t + h^t / alpha", after.gamma, theta + h / round.alpha
-    new = (after.models == round.virtual).all(-1, keepdim=True)
+    new = round.active.unsqueeze(-1)
     where = round.before.server["theta"] if one_step else round.virtual
     name = "lambda_k^t = grad L_k(theta^{t-1})" if one_step else "lambda_k^t = grad L_k(theta_k^t)"
     yield f"{name}, k active", new * share * after.devices["lambda"], new * round.losses.slopes(where)
-    old = ~new
-    yield (
-        "lambda_k^t = lambda_k^{t-1}, k not active",
-        old * after.devices["lambda"],
-        old * round.before.devices["lambda"],
-    )
+    kept = [~new * state.devices["lambda"] for state in (after, round.before)]
+    yield "lambda_k^t = lambda_k^{t-1}, k not active", kept[0], kept[1]
     step = -round.losses.slopes(where).mean(-2) / round.alpha
     point = "theta^{t-1}" if one_step else "theta~_k^t"
-    yield (
-        f"E[gamma^t - gamma^{{t-1}}] = -1/(alpha m) SUM_k grad L_k({point})",
-        expected(after.gamma),
-        round.gamma + step,
-    )
+    name = f"E[gamma^t - gamma^{{t-1}}] = -1/(alpha m) SUM_k grad L_k({point})"
+    yield name, expected(after.gamma), round.gamma + step
 
 
 def _error(left: torch.Tensor, right: torch.Tensor) -> float:

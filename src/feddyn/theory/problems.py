@@ -113,7 +113,7 @@ class Quadratics(Losses):
         eigenvalues = ladder.repeat(m, 1)
         if mu <= 0:
             eigenvalues[:: 1 if mu == 0 else 3, 0] = mu
-        self.A = q @ torch.diag_embed(eigenvalues / self.share) @ q.mT
+        self.A: torch.Tensor = q @ torch.diag_embed(eigenvalues / self.share) @ q.mT
         self.b = spread * torch.randn(m, d, generator=random, dtype=torch.float64)
         pooled = (self.share.unsqueeze(-1) * self.A).mean(0)
         if float(torch.linalg.eigvalsh(pooled)[0]) <= 0:

@@ -20,7 +20,8 @@ class Round:
         offer = laboratory.offer(before)
         self.virtual = offer.models
         """theta~_k^t"""
-        self.after = laboratory.settle(before, offer, active_sets(self.m, P))
+        self.active = active_sets(self.m, P)
+        self.after = laboratory.settle(before, offer, self.active)
 
     @property
     def m(self) -> int:
