@@ -7,12 +7,9 @@ loss targets belong. So beside those there are two that do not depend on the dra
 """
 
 import math
-import signal
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from itertools import product
-from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -25,6 +22,7 @@ from feddyn.local.sgd import SGD
 from feddyn.local.work import total_steps
 from feddyn.models.zoo import linear
 from feddyn.simulation.participation import Sampler
+from feddyn.simulation.pool import each
 from feddyn.simulation.sweep import Group, Sweep
 
 LRS = (1.0, 0.1)
@@ -118,19 +116,7 @@ def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KIN
 
 def run(todo: Sequence[Job], workers: int) -> Generator[tuple[Job, list[Curve]], None, None]:
     """Each job with its curves, as the jobs finish, in so many processes of one thread each."""
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
-    try:
-        running = {pool.submit(train, job): job for job in todo}
-        for done in as_completed(running):
-            yield running[done], done.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _start() -> None:
-    """One thread a process; Ctrl-C is for the process that waits for the workers."""
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return each(train, todo, workers)
 
 
 def train(job: Job) -> list[Curve]:

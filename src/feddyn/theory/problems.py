@@ -140,8 +140,8 @@ class Logistic(Losses):
     r"""L_k(theta) = 1/n SUM_i log(1 + exp(-y_i x_i^T theta)) + decay/2 ||theta||^2 + rho SUM_j theta_j^2/(1+theta_j^2)
 
     The curvature of the logistic loss is between 0 and X^T X/(4n), that of the last, bounded term between -rho/2 and
-    2 rho: with rho > 0 the losses are nonconvex. `spread` moves every device's features and its true model. A twentieth
-    of the labels is flipped, so that without decay too there is an optimum.
+    2 rho: with rho > 0 the losses are nonconvex. The features have X^T X = n I on every device; `spread` moves the
+    devices' true models apart. A fifth of the labels is flipped, so that without decay too there is an optimum.
     """
 
     def __init__(
@@ -163,13 +163,12 @@ class Logistic(Losses):
 
         self.decay, self.rho, self.convex = decay, rho, rho == 0
         self.share = _shares(m, unequal, random)
-        x = normal(m, n, d) + spread * normal(m, 1, d)
+        x = math.sqrt(n) * torch.linalg.qr(normal(m, n, d))[0]
         truth = normal(1, d, 1) + spread * normal(m, d, 1)
-        y = torch.where((x @ truth).squeeze(-1) + normal(m, n) > 0, 1.0, -1.0)
-        y[torch.rand(m, n, generator=random) < 0.05] *= -1
-        self.yx = y.unsqueeze(-1) * x
-        largest = torch.linalg.matrix_norm(self.yx.mT @ self.yx / n, 2) / 4 + decay + 2 * rho
-        self.L = float((self.share[:, 0] * largest).max())
+        y = torch.where((x @ truth).squeeze(-1) > 0, 1.0, -1.0).double()
+        y[torch.rand(m, n, generator=random) < 0.2] *= -1
+        self.yx: torch.Tensor = y.unsqueeze(-1) * x
+        self.L = float(self.share.max()) * (1 / 4 + decay + 2 * rho)
         self.mu = float(decay * self.share.min()) if self.convex else 0.0
         self.theta_star = self._optimum(d)
 
