@@ -7,6 +7,7 @@ standard error (`measured`). Slopes are fitted to it: of log against log T, and 
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -60,19 +61,18 @@ class Measured(NamedTuple):
     def slope(self, from_T: int) -> Slope:
         """Of log E[left] against log T (or T, where the bound falls exponentially), from some T on."""
         rows = [i for i, point in enumerate(self.points) if from_T <= point.T and point.value > 0]
-        x = torch.tensor([float(self.points[i].T) for i in rows], dtype=torch.float64)
-        x = x if self.linear else x.log()
-        fits = [_fit(x, self.values[rows].mean(-1).log())]
+        x = [float(self.points[i].T) if self.linear else math.log(self.points[i].T) for i in rows]
+        fits = [line(x, self.values[rows].mean(-1).log().tolist())]
         if (paths := self.values.shape[1]) >= 2 * GROUPS:
             parts = self.values[rows].split(paths // GROUPS, dim=-1)[:GROUPS]
-            fits += [_fit(x, part.mean(-1).log()) for part in parts]
+            fits += [line(x, part.mean(-1).log().tolist()) for part in parts]
         spread = torch.tensor([fit.value for fit in fits[1:]]).std() / math.sqrt(GROUPS) if len(fits) > 1 else 0.0
         return Slope(fits[0].value, math.hypot(fits[0].error, float(spread)))
 
 
-def _fit(x: torch.Tensor, y: torch.Tensor) -> Slope:
+def line(x: Sequence[float], y: Sequence[float]) -> Slope:
     """Least squares through points, and the standard error of the slope."""
-    dx, dy = x - x.mean(), y - y.mean()
+    dx, dy = (torch.tensor(values, dtype=torch.float64) - statistics.fmean(values) for values in (x, y))
     slope = (dx * dy).sum() / dx.square().sum()
     rest = (dy - slope * dx).square().sum() / max(len(x) - 2, 1)
     return Slope(float(slope), float((rest / dx.square().sum()).sqrt()))

@@ -97,11 +97,12 @@ class Losses(ABC):
 
 @final
 class Quadratics(Losses):
-    r"""L_k(theta) = 1/2 (theta - b_k)^T A_k (theta - b_k), with random eigenvectors and b_k = spread * N(0, I).
+    r"""L_k(theta) = 1/2 (theta - b_k)^T A_k (theta - b_k), with b_k = spread * N(0, I), a stationary point of L_k.
 
-    The eigenvalues of share_k A_k are spaced evenly in their logarithms from `mu` to `L`; with mu = 0 one of each
-    device is zero instead (convex, not strongly), and with mu < 0 one of each third device is mu (nonconvex, each L_k
-    unbounded below where l is not). b_k is a stationary point of L_k in all of them.
+    mu > 0: random eigenvectors; the eigenvalues of share_k A_k are spaced evenly in their logarithms from mu to L.
+    mu < 0: as with 0.1 L, but one eigenvalue of each third device is mu: L_k is nonconvex and unbounded below, l not.
+    mu = 0: the same eigenvectors and eigenvalues L, L/2, L/4, ... on all devices, of which each device but the first
+    lacks a random half: L_k is convex, not strongly, and l so ill-conditioned that 1/T is all that it converges by.
     """
 
     def __init__(self, m: int, d: int, *, L: float = 1.0, mu: float, spread: float, seed: int, unequal: bool = False):
@@ -109,10 +110,13 @@ class Quadratics(Losses):
         self.L, self.mu, self.convex = L, max(mu, 0.0), mu >= 0
         self.share = _shares(m, unequal, random)
         q, _ = torch.linalg.qr(torch.randn(m, d, d, generator=random, dtype=torch.float64))
-        ladder = torch.logspace(math.log10(mu if mu > 0 else 0.1 * L), math.log10(L), d, dtype=torch.float64)
-        eigenvalues = ladder.repeat(m, 1)
-        if mu <= 0:
-            eigenvalues[:: 1 if mu == 0 else 3, 0] = mu
+        least = mu if mu > 0 else 0.1 * L if mu < 0 else L * 0.5 ** (d - 1)
+        eigenvalues = torch.logspace(math.log10(least), math.log10(L), d, dtype=torch.float64).repeat(m, 1)
+        if mu < 0:
+            eigenvalues[::3, 0] = mu
+        if mu == 0:
+            q = q[:1]
+            eigenvalues[1:] *= torch.rand(m - 1, d, generator=random) < 0.5
         self.A: torch.Tensor = q @ torch.diag_embed(eigenvalues / self.share) @ q.mT
         self.b = spread * torch.randn(m, d, generator=random, dtype=torch.float64)
         pooled = (self.share.unsqueeze(-1) * self.A).mean(0)

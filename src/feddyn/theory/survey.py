@@ -10,10 +10,11 @@ import torch
 from feddyn.algorithms.base import Vector
 from feddyn.simulation.pool import each
 from feddyn.theory import exact, one_step
-from feddyn.theory.audit import Audit, audit
+from feddyn.theory.audit import EXACT, Audit, audit
 from feddyn.theory.measure import Measured, Slope, enumerated, laboratory_of, measured
 from feddyn.theory.problems import Logistic, Losses, Quadratics
 from feddyn.theory.theorems import Theorem
+from feddyn.theory.worst import suprema
 
 THEOREMS: Mapping[str, type[Theorem]] = {
     "feddyn-strongly-convex": exact.StronglyConvex,
@@ -24,16 +25,24 @@ THEOREMS: Mapping[str, type[Theorem]] = {
     "feddyn-onegd-nonconvex": one_step.Nonconvex,
 }
 PROBLEMS = ("quadratic", "logistic")
-SPREADS = (0.0, 1.0, 5.0)
+SPREADS = (0.0, 1.0, 20.0)
 """How far apart the devices are; 0: they differ only in their curvature, or in noise."""
 DEVICES = 8
 ACTIVE = (8, 4, 2, 1)
 DIMENSION = 3
 DISTANCE = 3.0
 """Of the start from the optimum."""
-LENGTH = 20.0
-"""Rounds, in units of alpha / (the least curvature of l at its optimum): long enough for a slope."""
-FIT = 0.2
+LENGTHS: Mapping[tuple[str, str], float] = {
+    ("strongly convex", "quadratic"): 5.0,
+    ("strongly convex", "logistic"): 5.0,
+    ("convex", "quadratic"): 0.5,
+    ("convex", "logistic"): 12.0,
+    ("nonconvex", "quadratic"): 12.0,
+    ("nonconvex", "logistic"): 12.0,
+}
+"""Rounds, in units of alpha / mu, or of alpha / (the least curvature of l at its optimum), long enough for a slope. On
+the convex quadratics less: what is left then is in ever flatter directions, and converges by 1/T, not faster."""
+FIT = 0.4
 """Slopes are fitted from this part of the rounds on."""
 SMALL = (5, 2, 4)
 """Devices, active devices and rounds of what is enumerated."""
@@ -54,17 +63,20 @@ class Job:
 
 
 class Result(NamedTuple):
-    """What a job found: along random paths, by enumeration on a smaller problem of the same kind, and the lemmas."""
+    """What a job found: along random paths, by enumeration on a smaller problem of the same kind, and the lemmas;
+    `suprema` is their worst case over all histories, of quadratics."""
 
     measured: Measured
     enumerated: Measured
     audit: Audit
+    suprema: Mapping[str, float]
 
     @property
     def holds(self) -> bool:
         """Whether every bound, inequality and identity does."""
         points = (*self.measured.points, *self.enumerated.points)
-        return all(point.holds for point in points) and not self.audit.violated
+        lemmas = not self.audit.violated and all(value <= 1 + EXACT for value in self.suprema.values())
+        return lemmas and all(point.holds for point in points)
 
     @property
     def steep_enough(self) -> bool:
@@ -88,7 +100,7 @@ def losses(case: str, problem: str, spread: float, m: int, seed: int) -> Losses:
     """A problem of a theorem's class."""
     if problem == "quadratic":
         mu = {"strongly convex": 0.2, "convex": 0.0, "nonconvex": -0.05}[case]
-        return Quadratics(m, DIMENSION, mu=mu, spread=spread, seed=seed)
+        return Quadratics(m, 8 if case == "convex" else DIMENSION, mu=mu, spread=spread, seed=seed)
     decay, rho = (0.1 if case == "strongly convex" else 0.0), (0.2 if case == "nonconvex" else 0.0)
     return Logistic(m, DIMENSION, decay=decay, rho=rho, spread=spread, seed=seed, n=12)
 
@@ -114,26 +126,28 @@ def do(job: Job) -> Result:
     kind = THEOREMS[job.name]
     found = losses(kind.case, job.problem, job.spread, DEVICES, job.seed)
     theorem = kind.at_best(found.L, found.mu, DEVICES, job.P)
-    long = measured(
-        theorem, laboratory_of(theorem, found), start(found), times(theorem, found), paths=job.paths, seed=job.seed
-    )
+    T = times(theorem, found, LENGTHS[kind.case, job.problem])
+    long = measured(theorem, laboratory_of(theorem, found), start(found), T, paths=job.paths, seed=job.seed)
     m, P, rounds = SMALL
     small = losses(kind.case, job.problem, job.spread, m, job.seed)
     least = kind(small.L, m, P, kind.least_alpha(small.L, small.mu, m, P), small.mu)
     laboratory = laboratory_of(least, small)
     length, histories = AUDITED
     checked = audit(laboratory, least, start(small), rounds=length, paths=histories, seed=job.seed)
-    return Result(long, enumerated(least, laboratory, start(small), rounds), checked)
+    worst = {}
+    if job.problem == "quadratic" and job.spread == 0:
+        worst = suprema(laboratory, least)
+    return Result(long, enumerated(least, laboratory, start(small), rounds), checked, worst)
 
 
-def times(theorem: Theorem, found: Losses) -> list[int]:
+def times(theorem: Theorem, found: Losses, length: float) -> list[int]:
     """The T to measure at: even where convergence is linear, else even in their logarithms."""
-    hessian = (found.share.unsqueeze(-1) * found.curvatures(found.theta_star.expand(found.m, found.d))).mean(0)
-    last = LENGTH * theorem.alpha / float(torch.linalg.eigvalsh(hessian)[0])
     if theorem.r > 1:
-        last = LENGTH / 4 * theorem.alpha / theorem.mu
+        last = length * theorem.alpha / theorem.mu
         return sorted({max(1, round(last * i / 24)) for i in range(25)})
-    return sorted({round(last ** (i / 30)) for i in range(31)})
+    hessian = (found.share.unsqueeze(-1) * found.curvatures(found.theta_star.expand(found.m, found.d))).mean(0)
+    last = length * theorem.alpha / float(torch.linalg.eigvalsh(hessian)[0])
+    return sorted({round(last ** (i / 40)) for i in range(41)})
 
 
 def survey(todo: Sequence[Job], workers: int) -> Generator[tuple[Job, Result], None, None]:

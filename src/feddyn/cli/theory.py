@@ -1,0 +1,68 @@
+"""`feddyn theory`."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+
+from feddyn.cli.show import progress, show
+from feddyn.errors import InputError
+
+
+@click.command()
+@click.option("--theorem", "patterns", multiple=True, help="Only these, by name or pattern ('feddyn-onegd-*').")
+@click.option("--paths", type=click.IntRange(min=2), default=32, show_default=True, help="Random paths to average.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the problems and the paths.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes (default: the cores).")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/theory"), show_default=True)
+def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, out: Path) -> None:
+    """Check the paper's convergence theorems by machine: every bound, lemma and identity, in float64.
+
+    Runs the exact algorithm with the alpha of each theorem on quadratics and logistic regression, for several m/P and
+    heterogeneities. Exit code 1: something does not hold.
+    """
+    from feddyn.reports import theory as report
+    from feddyn.simulation.crew import cores
+    from feddyn.simulation.pool import each
+    from feddyn.theory import practice
+    from feddyn.theory.survey import THEOREMS, jobs, survey
+
+    names = [name for name in THEOREMS if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
+    for pattern in patterns:
+        if not any(fnmatch(name, pattern) for name in THEOREMS):
+            raise InputError(f"--theorem {pattern}: no theorem of that name; there are {', '.join(THEOREMS)}")
+    todo = jobs(names, paths, seed)
+    results = {}
+    with progress("check") as tell:
+        with closing(survey(todo, workers or cores())) as running:
+            for job, result in running:
+                results[job] = result
+                tell(
+                    "theorems", len(results), len(todo), f"{job.name}, {job.problem}, spread {job.spread:g}, P {job.P}"
+                )
+        tried = practice.trials(paths, seed) if not patterns else []
+        rounds = {}
+        with closing(each(practice.rounds_needed, tried, workers or cores())) as running:
+            for trial, needed in running:
+                rounds[trial] = needed
+                tell("alpha", len(rounds), len(tried), f"alpha {trial.alpha:g} L, spread {trial.spread:g}, P {trial.P}")
+    found = {job: results[job] for job in todo}
+    tables = {name: report.theorem_table(name, found) for name in names}
+    tables |= {"scaling": report.scaling_table(found), "lemmas": report.lemma_table(found)}
+    tables |= {"identities": report.identity_table(found)}
+    if tried:
+        tables["alpha"] = report.practice_table({trial: rounds[trial] for trial in tried})
+    for stem, table in tables.items():
+        show(table)
+        table.save(out, stem)
+    report.points_table(found).save(out, "points")
+    report.draw(found, out)
+    broken = [job for job, result in found.items() if not (result.holds and result.steep_enough)]
+    for job in broken:
+        click.echo(f"does not hold: {job.name}, {job.problem}, spread {job.spread:g}, {job.P} active", err=True)
+    click.echo(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
+    if broken:
+        sys.exit(1)
