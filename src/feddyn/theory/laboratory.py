@@ -4,6 +4,7 @@ A round asks what every device would do were it active (the paper's virtual thet
 were. So one round can be followed over all (m choose P) active sets, which makes expectations exact.
 """
 
+import math
 from itertools import combinations
 from typing import NamedTuple
 
@@ -86,11 +87,10 @@ def draws(paths: int, m: int, P: int, random: torch.Generator) -> torch.Tensor:
 
 def active_sets(m: int, P: int) -> torch.Tensor:
     """All (m choose P) active sets, equally likely, as alternatives to every path: (sets, 1, m)."""
-    sets = list(combinations(range(m), P))
-    if len(sets) > MOST:
-        raise FeddynError(f"{P} of {m} devices are {len(sets):,} active sets, more than can be enumerated ({MOST:,})")
-    active = torch.zeros(len(sets), 1, m, dtype=torch.bool)
-    for row, chosen in zip(active, sets, strict=True):
+    if (count := math.comb(m, P)) > MOST:
+        raise FeddynError(f"{P} of {m} devices are {count:,} active sets, more than can be enumerated ({MOST:,})")
+    active = torch.zeros(count, 1, m, dtype=torch.bool)
+    for row, chosen in zip(active, combinations(range(m), P), strict=True):
         row[0, list(chosen)] = True
     return active
 

@@ -35,8 +35,8 @@ class Point(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the mean is below the sharp bound (which is below the printed one), or within three errors of it."""
-        return self.value - 3 * self.error <= self.sharp <= self.printed
+        """Whether the mean is below the sharp bound by three errors, and that below the printed one."""
+        return self.value + 3 * self.error <= self.sharp <= self.printed
 
 
 class Slope(NamedTuple):

@@ -77,7 +77,7 @@ class Losses(ABC):
         for _ in range(50):
             gradient = self.gradients(theta)
             whole = gradient + tilt + prox * (theta - center)
-            scale = gradient.norm(dim=-1) + tilt.norm(dim=-1) + (prox * theta).norm(dim=-1)
+            scale = gradient.norm(dim=-1) + tilt.norm(dim=-1) + ((self.L + prox) * theta).norm(dim=-1)
             if bool((whole.norm(dim=-1) <= TOLERANCE * scale).all()):
                 return Solution(theta)
             hessian = self.curvatures(theta) + prox.unsqueeze(-1) * eye
