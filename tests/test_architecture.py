@@ -12,7 +12,7 @@ MAY_IMPORT = {
     "data": {"checks", "errors", "identity"},
     "local": {"algorithms", "models", "data", "checks", "errors", "identity"},
     "simulation": {"algorithms", "models", "data", "local", "checks", "errors", "identity"},
-    "theory": {"algorithms", "models", "data", "simulation", "checks", "errors", "identity"},
+    "theory": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity"},
     "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity"},
     "reports": {"data", "experiments", "theory", "checks", "errors", "identity"},
     "cli": {"data", "experiments", "theory", "reports", "simulation", "checks", "errors", "identity"},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from feddyn.simulation.plan import Plan
     from feddyn.simulation.run import Run, Simulation, simulate
     from feddyn.simulation.saving import Every
+    from feddyn.theory.suggest import suggest_alpha
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -40,6 +41,7 @@ _HOMES = {
     "feddyn.simulation.plan": ("Plan",),
     "feddyn.simulation.run": ("Run", "Simulation", "simulate"),
     "feddyn.simulation.saving": ("Every",),
+    "feddyn.theory.suggest": ("suggest_alpha",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -70,6 +72,7 @@ __all__ = [
     "Target",
     "Work",
     "simulate",
+    "suggest_alpha",
     "synthetic",
 ]
 

@@ -1,0 +1,133 @@
+r"""How to choose alpha: what the theorems recommend for a model and its devices, beside what works in practice.
+
+The theorems need L, the largest curvature of any device's share_k L_k anywhere. Here it is the largest |eigenvalue| of
+the Hessians at the model's start, over some devices, by power iteration:  v <- H v / ||H v|| , whose ||H v|| rises to
+it. That is a lower bound of L: elsewhere, and on other devices, curvature may be larger.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from feddyn.algorithms.base import Vector
+from feddyn.checks import require_number, require_whole
+from feddyn.data.population import Population
+from feddyn.errors import FeddynError, InputError
+from feddyn.local.work import Work
+from feddyn.models.flat import FlatModel, Loss
+from feddyn.simulation.participation import Participation, Sampler
+from feddyn.theory import exact, one_step
+
+PRACTICE = (0.001, 0.1)
+"""The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
+CHUNK = 256
+"""Samples whose curvature is computed at a time."""
+TOLERANCE = 1e-4
+"""Relative rise of ||H v|| in a step below which the power iteration stops."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `suggest_alpha` found; print it.
+
+    `theory` has the recommended alpha of every theorem that can apply, `exact` the range around L in which FedDyn with
+    exact local minimisation was fastest where L is known (docs/theory.md), `practice` the paper's own values.
+    """
+
+    L: float
+    device: str
+    """The device with the largest curvature."""
+    devices: int
+    """How many were tried."""
+    m: int
+    P: int
+    theory: Mapping[str, float]
+    practice: tuple[float, float] = PRACTICE
+
+    @property
+    def exact(self) -> tuple[float, float]:
+        """0.3 L to 3 L."""
+        return 0.3 * self.L, 3 * self.L
+
+    def __str__(self) -> str:
+        low, high = self.exact
+        lines = [f"L is about {self.L:.3g} at the start (the largest of {self.devices} devices: {self.device})"]
+        lines += [f"theory, {name}: alpha = {alpha:.3g}" for name, alpha in self.theory.items()]
+        lines += [f"fastest with exact local minimisation, where L is known: alpha = {low:.2g} to {high:.2g}"]
+        lines += [f"the paper's experiments, with SGD on devices: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
+        return "\n".join(lines)
+
+
+def suggest_alpha(
+    model: nn.Module,
+    population: Population,
+    participation: Participation,
+    *,
+    loss: Loss = nn.functional.cross_entropy,
+    weight_decay: float = 0.0,
+    devices: int = 10,
+    samples: int = 512,
+    iterations: int = 100,
+    seed: int = 0,
+) -> Advice:
+    """Estimate L at the model's start, and say which alpha theory and practice would take.
+
+    participation and loss as for `simulate`; weight_decay as the solver's. devices: so many are drawn at random;
+    samples: at most so many of each; iterations: of the power iteration.
+    """
+    require_number("suggest_alpha", "weight_decay", weight_decay, zero=True)
+    for name, value in (("devices", devices), ("samples", samples), ("iterations", iterations)):
+        require_whole("suggest_alpha", name, value, 1)
+    require_whole("suggest_alpha", "seed", seed, 0)
+    m = population.devices
+    P = max(1, round(Sampler(participation, m, 1, seed).expected))
+    flat = FlatModel(model, loss)
+    flat.module.eval()
+    data = population.to(flat.theta.dtype, flat.theta.device)
+    drawn = np.random.default_rng(seed).choice(m, min(devices, m), replace=False).tolist()
+    found = {k: data.share(k) * (_curvature(flat, data, k, samples, iterations, seed) + weight_decay) for k in drawn}
+    largest = max(found, key=lambda k: found[k])
+    L = found[largest]
+    if not L > 0:
+        raise FeddynError(
+            f"suggest_alpha: the losses have no curvature at the start on {len(found)} devices: train first"
+        )
+    mu = weight_decay * min(data.share(k) for k in drawn)
+    kinds = [exact.Convex, exact.Nonconvex, one_step.Convex, one_step.Nonconvex]
+    if mu > 0:
+        kinds = [exact.StronglyConvex, *kinds[:2], one_step.StronglyConvex, *kinds[2:]]
+    theory = {f"{kind.method}, {kind.case}": kind.recommended_alpha(L, mu, m, P) for kind in kinds}
+    return Advice(L, data.name(largest), len(found), m, P, theory)
+
+
+def _curvature(flat: FlatModel, data: Population, device: int, samples: int, iterations: int, seed: int) -> float:
+    """The largest |eigenvalue| of the Hessian of a device's mean loss at the model's start."""
+    x, y = (part[:samples] for part in data.samples(device))
+    chunks = [Work(flat, *pair, 0, seed, data.transform) for pair in zip(x.split(CHUNK), y.split(CHUNK), strict=True)]
+    random = torch.Generator().manual_seed(seed)
+    v = torch.randn(flat.size, generator=random, dtype=torch.float64).to(flat.theta)
+    size = 0.0
+    for _ in range(iterations):
+        v = v / v.norm()
+        v = torch.stack([_product(work, flat.theta, v) * (work.size / len(y)) for work in chunks]).sum(0)
+        before, size = size, float(v.norm())
+        if not np.isfinite(size):
+            raise InputError(
+                f"suggest_alpha: the curvature of device {data.name(device)} is not finite: check its samples and the "
+                "model's parameters"
+            )
+        if size == 0 or size - before <= TOLERANCE * size:
+            break
+    return size
+
+
+def _product(work: Work, theta: Vector, v: Vector) -> Vector:
+    """H v, by two passes of autograd; cuDNN's recurrent layers have no second one."""
+    point = theta.clone().requires_grad_(True)
+    with torch.backends.cudnn.flags(enabled=False):
+        (slope,) = torch.autograd.grad(work.loss(point), point, create_graph=True)
+        (product,) = torch.autograd.grad(slope, point, grad_outputs=v, materialize_grads=True)
+    return product.detach()

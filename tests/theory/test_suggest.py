@@ -1,0 +1,104 @@
+"""`suggest_alpha` finds L where it is known, and refuses what it cannot judge in one sentence."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import feddyn
+from feddyn.models import zoo
+
+
+def regression(sizes: list[int]) -> tuple[feddyn.Population, list[float]]:
+    """Devices of least squares with features of their own scale, and the curvature 2 |X^T X| / n of each loss."""
+    random = torch.Generator().manual_seed(0)
+    x = [(k + 1) * torch.randn(n, 4, generator=random, dtype=torch.float64) for k, n in enumerate(sizes)]
+    owner = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    data = torch.cat(x)
+    curvatures = [2 * float(torch.linalg.matrix_norm(part.T @ part / len(part), 2)) for part in x]
+    return feddyn.Population.from_arrays(data, data[:, :1], owner), curvatures
+
+
+def test_it_is_the_largest_curvature_times_share_of_any_device() -> None:
+    sizes = [300, 40, 700, 90]
+    population, curvatures = regression(sizes)
+    model = nn.Linear(4, 1, bias=False).double()
+    found = feddyn.suggest_alpha(
+        model, population, 0.5, loss=nn.functional.mse_loss, weight_decay=0.2, samples=1000, iterations=500
+    )
+    shares = [4 * n / sum(sizes) for n in sizes]
+    expected = [share * (curvature + 0.2) for share, curvature in zip(shares, curvatures, strict=True)]
+    assert pytest.approx(max(expected), rel=0.01) == found.L
+    assert found.device == str(expected.index(max(expected)))
+    assert (found.m, found.P, found.devices) == (4, 2, 4)
+    assert found.theory["FedDyn, convex"] == pytest.approx(30 * found.L * math.sqrt(2))
+    assert found.theory["FedDyn, nonconvex"] == pytest.approx(60 * found.L)
+    assert found.theory["FedDynOneGD, nonconvex"] == pytest.approx(100 * found.L)
+    assert found.theory["FedDyn, strongly convex"] == pytest.approx(30 * found.L)
+    assert found.exact == pytest.approx((0.3 * found.L, 3 * found.L))
+    text = str(found)
+    assert f"the largest of 4 devices: {found.device}" in text
+    assert "theory, FedDyn, convex: alpha = " in text
+    assert "0.001 to 0.1" in text
+
+
+def test_negative_curvature_counts_by_its_size() -> None:
+    """L_k = -3 theta^2/2 + const: |eigenvalue| 3, and no strongly convex theorem without weight decay."""
+    population = feddyn.Population.from_arrays(torch.ones(6, 1), torch.zeros(6, 1), [0, 0, 0, 1, 1, 1])
+    model = nn.Linear(1, 1, bias=False)
+    found = feddyn.suggest_alpha(model, population, 2, loss=lambda out, y: -1.5 * (out - y).square().mean())
+    assert pytest.approx(3, rel=1e-5) == found.L
+    assert "FedDyn, strongly convex" not in found.theory
+
+
+def test_the_same_arguments_give_the_same_advice_and_nothing_is_changed() -> None:
+    population = feddyn.synthetic("type1", seed=0)
+    model = zoo.linear(30, 5)
+    before = [p.clone() for p in model.parameters()]
+    first, second = (feddyn.suggest_alpha(model, population, 0.1, devices=3, seed=4) for _ in range(2))
+    assert first == second
+    assert first.devices == 3
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
+
+
+def test_networks_with_convolutions_recurrence_and_dropout_have_a_curvature() -> None:
+    random = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 10, (8,), generator=random)
+    owner = [0] * 4 + [1] * 4
+    images = feddyn.Population.from_arrays(torch.randn(8, 3, 32, 32, generator=random), labels, owner)
+    text = feddyn.Population.from_arrays(torch.randint(0, 80, (8, 20), generator=random), labels, owner)
+    flat = feddyn.Population.from_arrays(torch.randn(8, 6, generator=random), labels, owner)
+    dropout = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(0.5), nn.Linear(16, 10))
+    for model, population in ((zoo.cnn(10), images), (zoo.lstm(), text), (dropout, flat)):
+        advice = feddyn.suggest_alpha(model, population, 1.0, iterations=4)
+        assert 0 < advice.L < 1e4
+    assert dropout.training
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"devices": 0}, "suggest_alpha: devices must be a whole number of at least 1, not 0"),
+        ({"samples": 1.5}, "suggest_alpha: samples must be a whole number of at least 1, not 1.5"),
+        ({"weight_decay": -1.0}, "suggest_alpha: weight_decay must be a finite number of at least 0, not -1.0"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, float], sentence: str) -> None:
+    population, _ = regression([10, 10])
+    with pytest.raises(feddyn.InputError) as error:
+        feddyn.suggest_alpha(nn.Linear(4, 1).double(), population, 1.0, **options)  # type: ignore[arg-type]
+    assert str(error.value) == sentence
+
+
+def test_what_has_no_curvature_is_refused() -> None:
+    population, _ = regression([10, 10])
+    model = nn.Linear(4, 1).double()
+    with pytest.raises(feddyn.InputError, match="participation cannot be 3 of 2 devices"):
+        feddyn.suggest_alpha(model, population, 3, loss=nn.functional.mse_loss)
+    with pytest.raises(feddyn.FeddynError, match="no curvature at the start"):
+        feddyn.suggest_alpha(model, population, 1.0, loss=lambda out, y: out.mean() + 0 * out.square().sum())
+    with torch.no_grad():
+        model.weight[0, 0] = float("nan")
+    with pytest.raises(feddyn.InputError, match=r"the curvature of device . is not finite"):
+        feddyn.suggest_alpha(model, population, 1.0, loss=lambda out, y: (out - y).pow(4).mean())
