@@ -38,7 +38,7 @@ LENGTHS: Mapping[tuple[str, str], float] = {
     ("convex", "quadratic"): 0.5,
     ("convex", "logistic"): 12.0,
     ("nonconvex", "quadratic"): 12.0,
-    ("nonconvex", "logistic"): 12.0,
+    ("nonconvex", "logistic"): 25.0,
 }
 """Rounds, in units of alpha / mu, or of alpha / (the least curvature of l at its optimum), long enough for a slope. On
 the convex quadratics less: what is left then is in ever flatter directions, and converges by 1/T, not faster."""
