@@ -10,7 +10,7 @@ from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
 from feddyn.cli.sweep import sweep
-from feddyn.cli.theory import theory
+from feddyn.cli.theory import alpha, theory
 from feddyn.errors import FeddynError
 
 
@@ -20,7 +20,7 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, sweep, reproduce, report, theory, data, partition):
+for command in (run, resume, methods, sweep, reproduce, report, theory, alpha, data, partition):
     cli.add_command(command)
 
 

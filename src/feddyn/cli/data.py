@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from feddyn.cli.show import download_bar, new, show
 from feddyn.errors import FeddynError
 from feddyn.reports.tables import Table
+
+if TYPE_CHECKING:
+    from feddyn.experiments.documents import Document
 
 
 def provide(name: object) -> None:
@@ -18,6 +21,12 @@ def provide(name: object) -> None:
 
     if isinstance(name, str) and name in ABOUT:
         sources.fetch(name, download_bar())
+
+
+def provide_for(document: "Document") -> None:
+    """Download what the population of a setting comes from, if it names a data set."""
+    if isinstance(population := document.get("population"), dict):
+        provide(population.get("source"))
 
 
 @click.group()

@@ -9,7 +9,7 @@ import click
 
 import feddyn
 from feddyn.cli.comparison import read_comparison, write_comparison
-from feddyn.cli.data import provide
+from feddyn.cli.data import provide_for
 from feddyn.cli.engine import engine, rounds, simulation
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
@@ -37,8 +37,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.simulation.record import claim, key
 
     document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
-    if isinstance(population := document.get("population"), dict):
-        provide(population.get("source"))
+    provide_for(document)
     named = plans(document, changes, seed)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
@@ -61,7 +60,7 @@ def resume(directory: Path, **options: Any) -> None:
     named = []
     runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
     for label, document in runs:
-        provide(document.get("population", {}).get("source"))
+        provide_for(document)
         named += [Named(label, plan) for _, plan in plans(document)]
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):

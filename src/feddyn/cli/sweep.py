@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from feddyn.cli.comparison import FILE
-from feddyn.cli.data import provide
+from feddyn.cli.data import provide_for
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.show import progress, show
 from feddyn.errors import InputError
@@ -52,8 +52,7 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     from feddyn.experiments.searching import Searching
     from feddyn.simulation.files import write_whole
 
-    if isinstance(population := document.get("population"), dict):
-        provide(population.get("source"))
+    provide_for(document)
     how, methods = read(document)
     if any((directory / name).exists() for name in ("setting.toml", FILE)):
         raise InputError(f"{directory} has the record of a run or comparison: choose another directory for the search")

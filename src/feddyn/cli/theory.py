@@ -48,7 +48,12 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
         with closing(each(practice.rounds_needed, tried, workers or cores())) as running:
             for trial, needed in running:
                 rounds[trial] = needed
-                tell("alpha", len(rounds), len(tried), f"alpha {trial.alpha:g} L, spread {trial.spread:g}, P {trial.P}")
+                tell(
+                    "alpha",
+                    len(rounds),
+                    len(tried),
+                    f"alpha {trial.alpha:g} L, {trial.condition} conditioned, P {trial.P}",
+                )
     found = {job: results[job] for job in todo}
     tables = {name: report.theorem_table(name, found) for name in names}
     tables |= {"scaling": report.scaling_table(found), "lemmas": report.lemma_table(found)}
@@ -66,3 +71,34 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     click.echo(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
     if broken:
         sys.exit(1)
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key; repeatable.")
+@click.option("--devices", type=click.IntRange(min=1), default=10, show_default=True, help="Devices to try, at random.")
+@click.option("--samples", type=click.IntRange(min=1), default=256, show_default=True, help="Of each, at most so many.")
+def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int) -> None:
+    """Which alpha theory and practice suggest for a settings FILE (without one, for the demo).
+
+    Estimates L, the devices' largest curvature at the model's start; see docs/theory.md on what that is worth.
+    """
+    import feddyn
+    from feddyn.cli.data import provide_for
+    from feddyn.experiments.documents import read
+    from feddyn.experiments.setting import plans
+
+    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    provide_for(document)
+    plan = plans(document, changes)[0].plan
+    advice = feddyn.suggest_alpha(
+        plan.model,
+        plan.population,
+        plan.participation,
+        loss=plan.loss,
+        weight_decay=getattr(plan.solver, "weight_decay", 0.0),
+        devices=devices,
+        samples=samples,
+        seed=plan.seed,
+    )
+    click.echo(str(advice))

@@ -8,7 +8,7 @@ from feddyn.reports.curves import figure
 from feddyn.reports.tables import Table
 from feddyn.theory.audit import EXACT
 from feddyn.theory.measure import Measured, Point, line
-from feddyn.theory.practice import LIMIT, REDUCTION, Practice
+from feddyn.theory.practice import LIMIT, REDUCTIONS, Practice
 from feddyn.theory.survey import ACTIVE, DEVICES, SMALL, THEOREMS, Job, Result
 
 Found = Mapping[Job, Result]
@@ -102,15 +102,17 @@ def identity_table(found: Found) -> Table:
     return Table("the identities", ["method", "identity", "largest relative error", f"below {EXACT:g}"], rows)
 
 
-def practice_table(found: Mapping[Practice, int | None]) -> Table:
-    """Rounds to converge, by participation, heterogeneity and alpha."""
-    alphas = list(dict.fromkeys(trial.alpha for trial in found))
-    rows: dict[tuple[int, float], list[str]] = {}
-    for trial, rounds in found.items():
-        cells = rows.setdefault((trial.P, trial.spread), [f"{DEVICES / trial.P:g}", f"{trial.spread:g}"])
-        cells.append(f"{LIMIT}+" if rounds is None else str(rounds))
-    title = f"rounds until l(gamma^t) - l_* has fallen to {REDUCTION:g} of its start, quadratics, mu = 0.2 L"
-    return Table(title, ["m/P", "spread", *(f"alpha {alpha:g} L" for alpha in alphas)], list(rows.values()))
+def practice_table(found: Mapping[Practice, Sequence[int | None]]) -> Table:
+    """Rounds to converge, by conditioning, participation and alpha."""
+    rows: dict[tuple[str, int, float], list[str]] = {}
+    for trial, reached in found.items():
+        for part, rounds in zip(REDUCTIONS, reached, strict=True):
+            front = [f"{trial.condition} conditioned", f"{DEVICES / trial.P:g}", f"{part:g}"]
+            cells = rows.setdefault((trial.condition, trial.P, part), front)
+            cells.append(f"{LIMIT}+" if rounds is None else str(rounds))
+    title = "rounds until l(gamma^t) - l_* has fallen to a part of its start, quadratics, exact minimisation"
+    alphas = dict.fromkeys(f"alpha {trial.alpha:g} L" for trial in found)
+    return Table(title, ["losses", "m/P", "part", *alphas], list(rows.values()))
 
 
 def points_table(found: Found) -> Table:

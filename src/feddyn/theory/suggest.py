@@ -25,8 +25,6 @@ PRACTICE = (0.001, 0.1)
 """The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
 CHUNK = 256
 """Samples whose curvature is computed at a time."""
-TOLERANCE = 1e-4
-"""Relative rise of ||H v|| in a step below which the power iteration stops."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ class Advice:
 
     @property
     def exact(self) -> tuple[float, float]:
-        """0.3 L to 3 L."""
-        return 0.3 * self.L, 3 * self.L
+        """0.03 L to 3 L: the more the fewer devices are active, the less the worse the loss is conditioned."""
+        return 0.03 * self.L, 3 * self.L
 
     def __str__(self) -> str:
         low, high = self.exact
@@ -69,16 +67,19 @@ def suggest_alpha(
     loss: Loss = nn.functional.cross_entropy,
     weight_decay: float = 0.0,
     devices: int = 10,
-    samples: int = 512,
+    samples: int = 256,
+    tolerance: float = 0.01,
     iterations: int = 100,
     seed: int = 0,
 ) -> Advice:
     """Estimate L at the model's start, and say which alpha theory and practice would take.
 
     participation and loss as for `simulate`; weight_decay as the solver's. devices: so many are drawn at random;
-    samples: at most so many of each; iterations: of the power iteration.
+    samples: at most so many of each. The power iteration ends when ||H v|| rises by less than `tolerance` of itself in a
+    step, or after `iterations`.
     """
     require_number("suggest_alpha", "weight_decay", weight_decay, zero=True)
+    require_number("suggest_alpha", "tolerance", tolerance)
     for name, value in (("devices", devices), ("samples", samples), ("iterations", iterations)):
         require_whole("suggest_alpha", name, value, 1)
     require_whole("suggest_alpha", "seed", seed, 0)
@@ -88,13 +89,14 @@ def suggest_alpha(
     flat.module.eval()
     data = population.to(flat.theta.dtype, flat.theta.device)
     drawn = np.random.default_rng(seed).choice(m, min(devices, m), replace=False).tolist()
-    found = {k: data.share(k) * (_curvature(flat, data, k, samples, iterations, seed) + weight_decay) for k in drawn}
+    found = {
+        k: data.share(k) * (_curvature(flat, data, k, samples, tolerance, iterations, seed) + weight_decay)
+        for k in drawn
+    }
     largest = max(found, key=lambda k: found[k])
     L = found[largest]
     if not L > 0:
-        raise FeddynError(
-            f"suggest_alpha: the losses have no curvature at the start on {len(found)} devices: train first"
-        )
+        raise FeddynError("suggest_alpha: the losses have no curvature at the model's start: give one that can learn")
     mu = weight_decay * min(data.share(k) for k in drawn)
     kinds = [exact.Convex, exact.Nonconvex, one_step.Convex, one_step.Nonconvex]
     if mu > 0:
@@ -103,7 +105,9 @@ def suggest_alpha(
     return Advice(L, data.name(largest), len(found), m, P, theory)
 
 
-def _curvature(flat: FlatModel, data: Population, device: int, samples: int, iterations: int, seed: int) -> float:
+def _curvature(
+    flat: FlatModel, data: Population, device: int, samples: int, tolerance: float, iterations: int, seed: int
+) -> float:
     """The largest |eigenvalue| of the Hessian of a device's mean loss at the model's start."""
     x, y = (part[:samples] for part in data.samples(device))
     chunks = [Work(flat, *pair, 0, seed, data.transform) for pair in zip(x.split(CHUNK), y.split(CHUNK), strict=True)]
@@ -119,7 +123,7 @@ def _curvature(flat: FlatModel, data: Population, device: int, samples: int, ite
                 f"suggest_alpha: the curvature of device {data.name(device)} is not finite: check its samples and the "
                 "model's parameters"
             )
-        if size == 0 or size - before <= TOLERANCE * size:
+        if size == 0 or size - before <= tolerance * size:
             break
     return size
 
