@@ -103,7 +103,7 @@ def test_what_has_no_curvature_is_refused() -> None:
     model = nn.Linear(4, 1).double()
     with pytest.raises(feddyn.InputError, match="participation cannot be 3 of 2 devices"):
         feddyn.suggest_alpha(model, population, 3, loss=nn.functional.mse_loss)
-    with pytest.raises(feddyn.FeddynError, match="no curvature at the start"):
+    with pytest.raises(feddyn.FeddynError, match="no curvature at the model's start"):
         feddyn.suggest_alpha(model, population, 1.0, loss=lambda out, y: out.mean() + 0 * out.square().sum())
     with torch.no_grad():
         model.weight[0, 0] = float("nan")

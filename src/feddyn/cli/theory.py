@@ -28,7 +28,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     from feddyn.simulation.crew import cores
     from feddyn.simulation.pool import each
     from feddyn.theory import practice
-    from feddyn.theory.survey import THEOREMS, jobs, survey
+    from feddyn.theory.survey import DEVICES, THEOREMS, jobs, survey
 
     names = [name for name in THEOREMS if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
     for pattern in patterns:
@@ -40,20 +40,13 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
         with closing(survey(todo, workers or cores())) as running:
             for job, result in running:
                 results[job] = result
-                tell(
-                    "theorems", len(results), len(todo), f"{job.name}, {job.problem}, spread {job.spread:g}, P {job.P}"
-                )
+                tell("theorems", len(results), len(todo), str(job))
         tried = practice.trials(paths, seed) if not patterns else []
         rounds = {}
         with closing(each(practice.rounds_needed, tried, workers or cores())) as running:
             for trial, needed in running:
                 rounds[trial] = needed
-                tell(
-                    "alpha",
-                    len(rounds),
-                    len(tried),
-                    f"alpha {trial.alpha:g} L, {trial.condition} conditioned, P {trial.P}",
-                )
+                tell("alpha", len(rounds), len(tried), f"alpha {trial.alpha:g} L, m/P = {DEVICES // trial.P}")
     found = {job: results[job] for job in todo}
     tables = {name: report.theorem_table(name, found) for name in names}
     tables |= {"scaling": report.scaling_table(found), "lemmas": report.lemma_table(found)}
@@ -67,7 +60,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     report.draw(found, out)
     broken = [job for job, result in found.items() if not (result.holds and result.steep_enough)]
     for job in broken:
-        click.echo(f"does not hold: {job.name}, {job.problem}, spread {job.spread:g}, {job.P} active", err=True)
+        click.echo(f"does not hold: {job}", err=True)
     click.echo(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
     if broken:
         sys.exit(1)

@@ -75,8 +75,8 @@ def suggest_alpha(
     """Estimate L at the model's start, and say which alpha theory and practice would take.
 
     participation and loss as for `simulate`; weight_decay as the solver's. devices: so many are drawn at random;
-    samples: at most so many of each. The power iteration ends when ||H v|| rises by less than `tolerance` of itself in a
-    step, or after `iterations`.
+    samples: at most so many of each. The power iteration ends when a step lifts ||H v|| by less than `tolerance` of it,
+    or after `iterations`.
     """
     require_number("suggest_alpha", "weight_decay", weight_decay, zero=True)
     require_number("suggest_alpha", "tolerance", tolerance)

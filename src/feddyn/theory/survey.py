@@ -61,6 +61,9 @@ class Job:
     paths: int
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.name}, {self.problem}, spread {self.spread:g}, {self.P} of {DEVICES} active"
+
 
 class Result(NamedTuple):
     """What a job found: along random paths, by enumeration on a smaller problem of the same kind, and the lemmas;
