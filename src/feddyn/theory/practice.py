@@ -10,7 +10,7 @@ from feddyn.theory.problems import Quadratics
 from feddyn.theory.survey import ACTIVE, DEVICES, start
 
 CONDITIONS = {"well": (3, 0.2), "badly": (8, 0.0)}
-"""Coordinates and mu of quadratics of L = 1: the curvatures of l are within a factor of about 2, and of about 100."""
+"""Coordinates and mu of quadratics of L = 1: the curvatures of l are within a factor of 2, and of 60."""
 ALPHAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 """In units of L."""
 REDUCTIONS = (1e-2, 1e-6)
