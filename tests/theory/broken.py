@@ -117,8 +117,8 @@ class UnsquaredNorm(Laboratory):
         assert problem.tilt is not None
         slope = (self.losses.gradients(problem.start) + problem.tilt).norm(dim=-1, keepdim=True)
         half = problem.prox / 2
-        low, high = torch.full_like(slope, 1e-6), torch.full_like(slope, 1e6)
-        for _ in range(60):
+        low, high = torch.full_like(slope, 1e-3), torch.full_like(slope, 1e4)
+        for _ in range(30):
             nu = (low * high).sqrt()
             theta = self.losses.minimise(problem._replace(prox=nu)).theta
             short = nu * (theta - problem.center).norm(dim=-1, keepdim=True) < half

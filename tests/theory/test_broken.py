@@ -35,9 +35,11 @@ def checked(laboratory: Laboratory, theorem: Theorem) -> set[str]:
     """The parts that do not hold."""
     found: Audit = audit(laboratory, theorem, START, rounds=20, paths=4, seed=0)
     parts = {"identities" if name in found.errors else "lemmas" for name in found.violated}
-    times = [10, 100, 1000]
-    points = measured(theorem, laboratory, START, times, paths=4, seed=0).points
-    return parts | ({"bounds"} if not all(point.holds for point in points) else set())
+    for times in ([10, 100], [1000]):  # some of them run into infinity on the way to 1000
+        points = measured(theorem, laboratory, START, times, paths=4, seed=0).points
+        if not all(point.holds for point in points):
+            return parts | {"bounds"}
+    return parts
 
 
 @pytest.mark.parametrize("theorem", [CONVEX, NONCONVEX], ids=str)
