@@ -108,11 +108,12 @@ def enumerated(theorem: Theorem, laboratory: Laboratory, theta: Vector, times: i
     """At T = 1 ... times, over all (m choose P)^(T-1) paths, which are equally likely: the expectation is exact."""
     losses, sets = laboratory.losses, active_sets(theorem.m, theorem.P)
     state, left, values = laboratory.start(theta), Left(theorem, losses), []
-    for _ in range(times):
+    for T in range(1, times + 1):
+        if T > 1:
+            state = flatten(laboratory.settle(state, laboratory.offer(state), sets))
+            left.branch(len(sets))
         left.add(state)
         values.append(left.value.mean().reshape(1))
-        state = flatten(laboratory.settle(state, laboratory.offer(state), sets))
-        left.branch(len(sets))
     return _points(theorem, losses, theta, range(1, times + 1), torch.stack(values))
 
 
