@@ -4,40 +4,39 @@ import pytest
 import torch
 
 from feddyn.theory import exact, one_step
+from feddyn.theory.laboratory import draws
 from feddyn.theory.measure import Measured, Point, enumerated, laboratory_of, line, measured, start_of
 from feddyn.theory.problems import Losses, Quadratics
 from feddyn.theory.rounds import Round, expected, mean_square
 from feddyn.theory.survey import Job, do, losses
 from feddyn.theory.theorems import Theorem
-from tests.theory.test_lemmas import PROBLEMS, applies, least
+from tests.theory.test_lemmas import PAIRS, PROBLEMS, least
 from tests.theory.test_theorems import KINDS
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_the_bound_holds_in_exact_expectation(kind: type[Theorem], name: str) -> None:
     """Over all paths of active sets: 15^3 or 10^3 of them after three rounds."""
     problem = PROBLEMS[name]
-    if not applies(kind, problem):
-        return
     theorem = least(kind, problem, 2)
     for away in (0.01, 3.0):
         found = enumerated(theorem, laboratory_of(theorem, problem), problem.theta_star + away, 4)
         assert [point.T for point in found.points] == [1, 2, 3, 4]
         for point in found.points:
-            assert point.value <= point.sharp <= point.printed
+            assert point.value <= point.summed * (1 + 1e-12)
+            assert point.summed <= point.sharp <= point.printed
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rate_is_the_bounds(kind: type[Theorem]) -> None:
-    """On random paths: O(1/T), or linear; on ill-conditioned quadratics the convex rate is 1/T and no better."""
+    """On random paths: O(1/T), or linear; on ill-conditioned quadratics the convex value falls as 1/T for long."""
     problem = losses(kind.case, "quadratic", 1.0, 4, 0) if kind.case != "convex" else flat()
     theorem = least(kind, problem, 2)
     end = {"strongly convex": 800, "convex": 1600, "nonconvex": 4000}[kind.case]
     end *= 1 if theorem.method == "FedDyn" else 2
     times = range(end // 20, end + 1, end // 20)
     found = measured(theorem, laboratory_of(theorem, problem), problem.theta_star + 1, times, paths=16, seed=0)
-    assert all(point.holds and point.value <= point.sharp for point in found.points)
+    assert all(point.holds for point in found.points)
     slope = found.slope(int(0.4 * end))
     if found.linear:
         assert slope.value <= 1 / theorem.r - 1
@@ -81,8 +80,7 @@ def test_the_printed_nonconvex_bound_is_false_from_theta_k_equal_theta(kind: typ
 def test_the_papers_nonconvex_potential_falls_from_stationary_theta_k() -> None:
     """Lemma 10 with the paper's C_t = 1/m SUM ||theta_k^t - gamma^t||^2 and kappa: true where grad L_k(theta_k^0) = 0,
     here theta_k^0 = b_k, in every round of random paths; false in the first round where theta_k^0 = theta^0."""
-    problem = PROBLEMS["saddles"]
-    assert isinstance(problem, Quadratics)
+    problem, random = Quadratics(6, 3, L=3.0, mu=-0.1, spread=2, seed=3), torch.Generator().manual_seed(0)
     theorem = least(exact.Nonconvex, problem, 2)
     laboratory, kappa = laboratory_of(theorem, problem), theorem.kappa * problem.L**2
 
@@ -92,22 +90,21 @@ def test_the_papers_nonconvex_potential_falls_from_stationary_theta_k() -> None:
         return float((before - after - theorem.kappa_0 * round.steepness).min())
 
     state = laboratory.start(problem.theta_star + 0.5, 4, models=problem.b)
-    for t in range(20):
+    for _ in range(20):
         round = Round(laboratory, state, 2, theorem.alpha)
         assert slack(round) >= 0
         bound = problem.L**2 * round.spread(state)
         assert bool((mean_square(round.slopes(state) - round.at_gamma) <= bound * (1 + 1e-12)).all())  # B <= L^2 C
-        active = torch.zeros(4, problem.m, dtype=torch.bool)
-        active[:, [t % problem.m, (t + 2) % problem.m]] = True
-        state = laboratory.settle(state, laboratory.offer(state), active)
+        state = laboratory.settle(state, laboratory.offer(state), draws(4, problem.m, 2, random))
     assert slack(Round(laboratory, laboratory.start(problem.theta_star), 2, theorem.alpha)) < 0
 
 
 def test_a_point_above_its_bound_does_not_hold() -> None:
-    assert Point(1, 0.6, 0.1, 1.0, 3.0).holds
-    assert not Point(1, 0.8, 0.1, 1.0, 3.0).holds  # not by three errors
-    assert not Point(1, float("nan"), float("nan"), 1.0, 3.0).holds
-    assert not Point(1, 0.5, 0.0, 1.0, 0.9).holds  # a printed bound below the sharp one
+    assert Point(1, 0.1, 0.1, 0.6, 0.1, 1.0, 3.0).holds
+    assert not Point(1, 0.8, 0.1, 0.0, 0.0, 1.0, 3.0).holds  # not by three errors
+    assert not Point(1, 0.1, 0.1, 0.8, 0.1, 1.0, 3.0).holds  # the sum before Jensen's inequality
+    assert not Point(1, 0.1, 0.1, float("nan"), float("nan"), 1.0, 3.0).holds
+    assert not Point(1, 0.5, 0.0, 0.5, 0.0, 1.0, 0.9).holds  # a printed bound below the sharp one
 
 
 def test_slopes_and_their_errors() -> None:

@@ -35,7 +35,7 @@ def test_a_theorem_is_measured_tabulated_and_drawn(
     with (tmp_path / "out" / "points.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["m/P"] for row in rows if row["how"] == "paths"} == {"1", "2", "4", "8"}
-    assert all(float(row["measured"]) + 3 * float(row["error"]) <= float(row["sharp"]) for row in rows)
+    assert all(float(row["sum"]) + 3 * float(row["sum error"]) <= float(row["sharp"]) for row in rows)
 
 
 def test_a_violated_bound_is_named_and_the_exit_code_is_1(

@@ -17,7 +17,7 @@ def rows() -> list[dict[str, str]]:
 
 def test_every_printed_point_is_below_its_bound() -> None:
     found = rows()
-    assert all(float(r["measured"]) + 3 * float(r["error"]) <= float(r["sharp"]) <= float(r["printed"]) for r in found)
+    assert all(float(r["sum"]) + 3 * float(r["sum error"]) <= float(r["sharp"]) <= float(r["printed"]) for r in found)
     settings = {
         (r["theorem"], r["losses"], float(r["spread"]), 8 / float(r["m/P"])) for r in found if r["how"] == "paths"
     }

@@ -108,8 +108,10 @@ def test_the_recommended_alphas_give_the_rates() -> None:
 
 def test_r_sums_to_the_norm() -> None:
     theorem = exact.StronglyConvex.at_best(1.0, 0.5, 4, 2)
-    assert theorem.R(30) == pytest.approx(sum(theorem.r**t for t in range(30)), rel=1e-12)
-    assert exact.Convex.at_best(1.0, 0.0, 4, 2).R(30) == 30
+    assert 1 / theorem.inverse_R(30) == pytest.approx(sum(theorem.r**t for t in range(30)), rel=1e-12)
+    assert 1 / exact.Convex.at_best(1.0, 0.0, 4, 2).inverse_R(30) == pytest.approx(30)
+    far = exact.StronglyConvex.at_best(1.0, 1.0, 4, 4)
+    assert 0 <= far.sharp(10**6, Start(1, 1, 1, 1)) <= far.printed(10**6, Start(1, 1, 1, 1)) < 1e-300
 
 
 @pytest.mark.parametrize(
@@ -132,5 +134,7 @@ def test_a_theorem_refuses_what_it_does_not_cover(arguments: tuple[float, int, i
 def test_strong_convexity_needs_mu() -> None:
     with pytest.raises(feddyn.InputError, match="mu must be a finite number above 0"):
         exact.StronglyConvex(1.0, 4, 2, 30.0)
-    with pytest.raises(feddyn.InputError, match="T must be a whole number of at least 1"):
-        exact.Convex(1.0, 4, 2, 30.0).sharp(0, Start(1, 1, 1, 1))
+    for bound in (exact.Convex(1.0, 4, 2, 30.0).sharp, exact.Convex(1.0, 4, 2, 30.0).printed):
+        for T in (0, 2.5):
+            with pytest.raises(feddyn.InputError, match="T must be a whole number of at least 1"):
+                bound(T, Start(1, 1, 1, 1))  # type: ignore[arg-type]

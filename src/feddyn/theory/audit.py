@@ -24,6 +24,7 @@ class Audit:
     violated: list[str] = field(default_factory=list)
     """What does not hold, each once."""
     histories: int = 0
+    """Rounds of paths."""
 
     def add(self, other: "Audit") -> None:
         """The two as one."""
@@ -33,12 +34,15 @@ class Audit:
         self.histories += other.histories
 
 
-def audit(laboratory: Laboratory, theorem: Theorem, theta: Vector, *, rounds: int, paths: int, seed: int) -> Audit:
-    """Follow random paths from theta^0, and check every round of each over all active sets."""
+def audit(
+    laboratory: Laboratory, theorem: Theorem, theta: Vector, *, rounds: int, paths: int, seed: int, every: int = 1
+) -> Audit:
+    """Follow random paths from theta^0, and check every round of each, or each `every`th, over all active sets."""
     found, random = Audit(), torch.Generator().manual_seed(seed)
     state = laboratory.start(theta, paths)
-    for _ in range(rounds):
-        found.add(audit_round(Round(laboratory, state, theorem.P, theorem.alpha), theorem))
+    for t in range(rounds):
+        if t % every == 0:
+            found.add(audit_round(Round(laboratory, state, theorem.P, theorem.alpha), theorem))
         active = draws(paths, theorem.m, theorem.P, random)
         state = laboratory.settle(state, laboratory.offer(state), active)
     return found

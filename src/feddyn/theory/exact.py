@@ -7,7 +7,7 @@ same weight as C_t; the constants below are what is left of the others.
 import math
 from typing import ClassVar, final
 
-from feddyn.theory.theorems import Case, Method, Start, Theorem
+from feddyn.theory.theorems import Case, Method, Theorem
 
 
 @final
@@ -58,9 +58,10 @@ class StronglyConvex(Theorem):
         cubic = 2 * alpha**3 * P + 2 * alpha**2 * mu * (P - m) - 40 * alpha**2 * L * P - 80 * alpha * L**2 * P
         return (cubic + alpha * L * mu * (8 * m - 40 * P) + L**2 * mu * (16 * m - 80 * P)) / (alpha * self.z)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/r^{T-1} ( 20 alpha ||theta^0 - theta_*||^2 + 400 m/P 1/alpha 1/m SUM_k ||grad L_k(theta_*)||^2 )."""
-        return self._rounded(20 * self.alpha, 400, start) / self.r ** (T - 1)
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """20 alpha and 400."""
+        return 20 * self.alpha, 400
 
 
 @final
@@ -99,9 +100,10 @@ class Convex(Theorem):
         L, alpha = self.L, self.alpha
         return 2 / alpha * (alpha**2 - 20 * alpha * L - 40 * L**2) / (alpha**2 - 20 * L**2)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/T ( 10 alpha ||theta^0 - theta_*||^2 + 100 m/P 1/alpha 1/m SUM_k ||grad L_k(theta_*)||^2 )."""
-        return self._rounded(10 * self.alpha, 100, start) / T
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """10 alpha and 100."""
+        return 10 * self.alpha, 100
 
 
 @final
@@ -154,6 +156,7 @@ class Nonconvex(Theorem):
         L, P, alpha = self.L, self.P, self.alpha
         return (self.z - 4 * L * P**2 * (alpha + L)) / (2 * alpha * self.z)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/T ( 3 alpha (l(theta^0) - l_*) + 30 L m/P 1/alpha 1/m SUM_k ||grad L_k(theta^0)||^2 )."""
-        return self._rounded(3 * self.alpha, 30 * self.L, start) / T
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """3 alpha and 30 L."""
+        return 3 * self.alpha, 30 * self.L

@@ -2,6 +2,10 @@ r"""The left-hand side of a theorem, measured beside its bound.
 
     l( 1/R SUM_{t=0}^{T-1} r^t gamma^t ) - l_*   (convex),    1/T SUM_{t=0}^{T-1} ||grad l(gamma^t)||^2   (nonconvex)
 
+and, for convex losses, what the proof bounds before it uses Jensen's inequality, which is more:
+
+    1/R SUM_{t=0}^{T-1} r^t ( l(gamma^t) - l_* )
+
 in expectation: over all paths of active sets where there are few (`enumerated`), else the mean of random paths with its
 standard error (`measured`). Slopes are fitted to it: of log against log T, and against T where convergence is linear.
 """
@@ -25,18 +29,21 @@ GROUPS = 8
 
 
 class Point(NamedTuple):
-    """A theorem at one T: the mean left-hand side with its standard error, and the two right-hand sides."""
+    """A theorem at one T: the mean left-hand side with its standard error, those of the sum, and both bounds."""
 
     T: int
     value: float
     error: float
+    summed: float
+    summed_error: float
     sharp: float
     printed: float
 
     @property
     def holds(self) -> bool:
-        """Whether the mean is below the sharp bound by three errors, and that below the printed one."""
-        return self.value + 3 * self.error <= self.sharp <= self.printed
+        """Whether the means are below the sharp bound by three errors, and that below the printed one."""
+        means = (self.value + 3 * self.error, self.summed + 3 * self.summed_error)
+        return all(mean <= self.sharp for mean in means) and self.sharp <= self.printed
 
 
 class Slope(NamedTuple):
@@ -94,27 +101,30 @@ def measured(
     """At each T of `times`, over random paths (one, where all devices are active)."""
     random, m, P, losses = torch.Generator().manual_seed(seed), theorem.m, theorem.P, laboratory.losses
     state, left = laboratory.start(theta, 1 if m == P else paths), Left(theorem, losses)
-    values = []
+    values, sums = [], []
     for T in range(1, max(times) + 1):
         left.add(state)
         if T in times:
             values.append(left.value)
+            sums.append(left.summed)
         active = draws(len(state.gamma), m, P, random)
         state = laboratory.settle(state, laboratory.offer(state), active)
-    return _points(theorem, losses, theta, sorted(times), torch.stack(values))
+    return _points(theorem, losses, theta, sorted(times), torch.stack(values), torch.stack(sums))
 
 
-def enumerated(theorem: Theorem, laboratory: Laboratory, theta: Vector, times: int) -> Measured:
-    """At T = 1 ... times, over all (m choose P)^(T-1) paths, which are equally likely: the expectation is exact."""
+def enumerated(theorem: Theorem, laboratory: Laboratory, theta: Vector, last: int) -> Measured:
+    """At T = 1 ... last, over all (m choose P)^(T-1) paths, which are equally likely: the expectation is exact."""
     losses, sets = laboratory.losses, active_sets(theorem.m, theorem.P)
-    state, left, values = laboratory.start(theta), Left(theorem, losses), []
-    for T in range(1, times + 1):
+    state, left = laboratory.start(theta), Left(theorem, losses)
+    values, sums = [], []
+    for T in range(1, last + 1):
         if T > 1:
             state = flatten(laboratory.settle(state, laboratory.offer(state), sets))
             left.branch(len(sets))
         left.add(state)
         values.append(left.value.mean().reshape(1))
-    return _points(theorem, losses, theta, range(1, times + 1), torch.stack(values))
+        sums.append(left.summed.mean().reshape(1))
+    return _points(theorem, losses, theta, range(1, last + 1), torch.stack(values), torch.stack(sums))
 
 
 def laboratory_of(theorem: Theorem, losses: Losses) -> Laboratory:
@@ -127,33 +137,46 @@ class Left:
 
     def __init__(self, theorem: Theorem, losses: Losses):
         self.theorem, self.losses = theorem, losses
-        self._sum = 0.0
-        self._mean: torch.Tensor
+        self._weight = 0.0
+        self._gamma: torch.Tensor
+        self.summed: torch.Tensor
+        """1/R SUM r^t G_t on each path."""
 
     def add(self, state: State) -> None:
         """Go from T-1 to T, by mean_T = mean_{T-1} + r^{T-1}/R_T (x - mean_{T-1}); r^{T-1} alone would overflow."""
-        first = self._sum == 0
-        self._sum = 1 + self._sum / self.theorem.r
-        new = state.gamma
-        if self.theorem.case == "nonconvex":
-            new = square(self.losses.pooled_gradient(state.gamma))
-        self._mean = new.clone() if first else self._mean + (new - self._mean) / self._sum
+        convex = self.theorem.case != "nonconvex"
+        G = self.losses.gap(state.gamma) if convex else square(self.losses.pooled_gradient(state.gamma))
+        if self._weight == 0:
+            self._gamma, self.summed = state.gamma.clone(), G.clone()
+        self._weight = 1 + self._weight / self.theorem.r
+        self._gamma = self._gamma + (state.gamma - self._gamma) / self._weight
+        self.summed = self.summed + (G - self.summed) / self._weight
 
     def branch(self, sets: int) -> None:
         """Every path becomes so many, alternatives first, as `flatten` orders them."""
-        self._mean = self._mean.repeat(sets, *[1] * (self._mean.dim() - 1))
+        self._gamma, self.summed = self._gamma.repeat(sets, 1), self.summed.repeat(sets)
 
     @property
     def value(self) -> torch.Tensor:
-        """On each path."""
-        return self._mean if self.theorem.case == "nonconvex" else self.losses.gap(self._mean)
+        """On each path, what the theorem has on its left."""
+        return self.summed if self.theorem.case == "nonconvex" else self.losses.gap(self._gamma)
 
 
-def _points(theorem: Theorem, losses: Losses, theta: Vector, times: Sequence[int], values: torch.Tensor) -> Measured:
-    start, paths = start_of(losses, theta), values.shape[1]
-    errors = values.std(-1) / math.sqrt(paths) if paths > 1 else torch.zeros(len(values))
-    points = [
-        Point(T, float(row.mean()), float(error), theorem.sharp(T, start), theorem.printed(T, start))
-        for T, row, error in zip(times, values, errors, strict=True)
-    ]
+def _points(
+    theorem: Theorem,
+    losses: Losses,
+    theta: Vector,
+    times: Sequence[int],
+    values: torch.Tensor,
+    sums: torch.Tensor,
+) -> Measured:
+    start, points = start_of(losses, theta), []
+    for T, row, summed in zip(times, values, sums, strict=True):
+        means = (float(row.mean()), _error(row), float(summed.mean()), _error(summed))
+        points.append(Point(T, *means, theorem.sharp(T, start), theorem.printed(T, start)))
     return Measured(theorem, points, values)
+
+
+def _error(values: torch.Tensor) -> float:
+    """The standard error of a mean; none where there is one path, or all of them are in it."""
+    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else 0.0

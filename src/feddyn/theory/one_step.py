@@ -6,7 +6,7 @@ The paper scales these progress lemmas with alpha, so D_t has the weight a = alp
 import math
 from typing import ClassVar, final
 
-from feddyn.theory.theorems import Case, Method, Start, Theorem
+from feddyn.theory.theorems import Case, Method, Theorem
 
 
 @final
@@ -54,9 +54,10 @@ class StronglyConvex(Theorem):
         """kappa_0 = 2 - 8 L/alpha (1 + mu/alpha) - 4 L P/m r kappa; at least 1."""
         return _convex_kappa_0(self)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/r^{T-1} ( alpha ||theta^0 - theta_*||^2 + 10 m/P 1/alpha 1/m SUM_k ||grad L_k(theta_*)||^2 )."""
-        return self._rounded(self.alpha, 10, start) / self.r ** (T - 1)
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """alpha and 10."""
+        return self.alpha, 10
 
 
 @final
@@ -96,9 +97,10 @@ class Convex(Theorem):
         """The strongly convex kappa_0 at mu = 0."""
         return _convex_kappa_0(self)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/T ( alpha ||theta^0 - theta_*||^2 + 10 m/P 1/alpha 1/m SUM_k ||grad L_k(theta_*)||^2 )."""
-        return self._rounded(self.alpha, 10, start) / T
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """alpha and 10."""
+        return self.alpha, 10
 
 
 @final
@@ -154,9 +156,10 @@ class Nonconvex(Theorem):
         lagged = 4 * P / (2 * m - P) * L**2 / alpha**2 * self.z
         return 4 * alpha * (1 / (2 * alpha) - L**2 / alpha**3 - moved - lagged)
 
-    def printed(self, T: int, start: Start) -> float:
-        """1/T ( 4 alpha (l(theta^0) - l_*) + 50 L m/P 1/alpha 1/m SUM_k ||grad L_k(theta^0)||^2 )."""
-        return self._rounded(4 * self.alpha, 50 * self.L, start) / T
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """4 alpha and 50 L."""
+        return 4 * self.alpha, 50 * self.L
 
 
 def _convex_kappa(theorem: Theorem) -> float:

@@ -29,7 +29,7 @@ class Losses(ABC):
     mu: float
     convex: bool
     theta_star: Vector
-    """The minimiser of l; of nonconvex losses the best stationary point found."""
+    """The minimiser of l; of nonconvex losses the stationary point that Newton's method finds from the origin."""
 
     @property
     def m(self) -> int:
@@ -63,6 +63,10 @@ class Losses(ABC):
         """l(theta) - l_*."""
         return self.pooled(theta) - self.pooled(self.theta_star)
 
+    def size(self, theta: Vector) -> torch.Tensor:
+        """What gaps near theta are differences of."""
+        return self.pooled(theta).abs() + self.pooled(self.theta_star).abs()
+
     def pooled_gradient(self, theta: Vector) -> torch.Tensor:
         """grad l(theta) of vectors (..., d)."""
         return self.slopes(theta.unsqueeze(-2)).mean(-2)
@@ -82,7 +86,9 @@ class Losses(ABC):
                 return Solution(theta)
             hessian = self.curvatures(theta) + prox.unsqueeze(-1) * eye
             theta = theta - torch.linalg.solve(hessian, whole.unsqueeze(-1)).squeeze(-1)
-        raise FeddynError("a device's problem was not solved in 50 Newton steps; the penalty alpha is too small for it")
+        raise FeddynError(
+            "a device's problem was not solved in 50 Newton steps: is alpha far too small, or theta far off?"
+        )
 
     def one_step(self, problem: Problem) -> Solution:
         """One gradient step of length 1/prox from the start, FedDynOneGD's."""
@@ -133,6 +139,10 @@ class Quadratics(Losses):
 
     def curvatures(self, theta: Vector) -> torch.Tensor:
         return self.A
+
+    def size(self, theta: Vector) -> torch.Tensor:
+        """The gap itself: it is no difference here."""
+        return self.gap(theta) + 1e-13 * self.L * (theta.square().sum(-1) + self.theta_star.square().sum())
 
     def gap(self, theta: Vector) -> torch.Tensor:
         """1/2 (theta - theta_*)^T (grad^2 l) (theta - theta_*), which does not cancel near the optimum."""

@@ -1,7 +1,7 @@
 r"""One round in expectation: what the lemmas speak of, given everything before the round.
 
 Expectations are over the active set, by enumeration; every quantity is (paths,), one number for each history. Gradients
-are those of F_k = share_k L_k, and lambda_k stands for share_k times the device's state, as everywhere in this room.
+are those of F_k = share_k L_k, and lambda_k stands for share_k times the device's state.
 """
 
 from functools import cached_property
@@ -10,6 +10,9 @@ import torch
 
 from feddyn.algorithms.base import Vector
 from feddyn.theory.laboratory import Laboratory, State, active_sets
+
+ROUNDING = 1e-13
+"""Of vectors in float64, relative to their size, after many rounds."""
 
 
 class Round:
@@ -22,6 +25,14 @@ class Round:
         """theta~_k^t"""
         self.active = active_sets(self.m, P)
         self.after = laboratory.settle(before, offer, self.active)
+
+    @cached_property
+    def floor(self) -> torch.Tensor:
+        """The square of what rounding adds to a model: differences of models below it mean nothing. That of gradients,
+        which the states are made of by steps of alpha, is alpha^2 times as large."""
+        sizes = [self.losses.theta_star.norm(), self.gamma.norm(dim=-1), self.virtual.norm(dim=-1).amax(-1)]
+        sizes += [self.before.models.norm(dim=-1).amax(-1), self.slopes(self.before).norm(dim=-1).amax(-1) / self.alpha]
+        return (ROUNDING * sum(sizes, torch.zeros_like(self.gap))).square()
 
     @property
     def m(self) -> int:

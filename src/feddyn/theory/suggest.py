@@ -7,6 +7,7 @@ it. That is a lower bound of L: elsewhere, and on other devices, curvature may b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,14 +26,18 @@ PRACTICE = (0.001, 0.1)
 """The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
 CHUNK = 256
 """Samples whose curvature is computed at a time."""
+STILL = 5
+"""Steps in a row without a rise that end the power iteration: one alone may be a plateau on which the direction of the
+largest eigenvalue has yet to grow out of a random start."""
 
 
 @dataclass(frozen=True)
 class Advice:
     """What `suggest_alpha` found; print it.
 
-    `theory` has the recommended alpha of every theorem that can apply, `exact` the range around L in which FedDyn with
-    exact local minimisation was fastest where L is known (docs/theory.md), `practice` the paper's own values.
+    `theory` has the alpha that each theorem recommends (the strongly convex ones where there is weight decay), `exact`
+    the range around L in which FedDyn with exact local minimisation was fastest where L is known (docs/theory.md),
+    `practice` the paper's own values.
     """
 
     L: float
@@ -47,8 +52,8 @@ class Advice:
 
     @property
     def exact(self) -> tuple[float, float]:
-        """0.03 L to 3 L: the more the fewer devices are active, the less the worse the loss is conditioned."""
-        return 0.03 * self.L, 3 * self.L
+        """0.01 L to 3 L: the more the fewer devices are active, the less the worse the loss is conditioned."""
+        return 0.01 * self.L, 3 * self.L
 
     def __str__(self) -> str:
         low, high = self.exact
@@ -75,8 +80,8 @@ def suggest_alpha(
     """Estimate L at the model's start, and say which alpha theory and practice would take.
 
     participation and loss as for `simulate`; weight_decay as the solver's. devices: so many are drawn at random;
-    samples: at most so many of each. The power iteration ends when a step lifts ||H v|| by less than `tolerance` of it,
-    or after `iterations`.
+    samples: at most so many of each, at random. The power iteration ends after five steps in a row that lift ||H v|| by
+    less than `tolerance` of it, or after `iterations`. Whether the losses are convex is for you to know.
     """
     require_number("suggest_alpha", "weight_decay", weight_decay, zero=True)
     require_number("suggest_alpha", "tolerance", tolerance)
@@ -89,15 +94,13 @@ def suggest_alpha(
     flat.module.eval()
     data = population.to(flat.theta.dtype, flat.theta.device)
     drawn = np.random.default_rng(seed).choice(m, min(devices, m), replace=False).tolist()
-    found = {
-        k: data.share(k) * (_curvature(flat, data, k, samples, tolerance, iterations, seed) + weight_decay)
-        for k in drawn
-    }
+    limits = _Limits(samples, tolerance, iterations)
+    found = {k: data.share(k) * _curvature(flat, data, k, weight_decay, limits, seed) for k in drawn}
     largest = max(found, key=lambda k: found[k])
     L = found[largest]
     if not L > 0:
         raise FeddynError("suggest_alpha: the losses have no curvature at the model's start: give one that can learn")
-    mu = weight_decay * min(data.share(k) for k in drawn)
+    mu = weight_decay * float(data.shares_of(range(m)).min())
     kinds = [exact.Convex, exact.Nonconvex, one_step.Convex, one_step.Nonconvex]
     if mu > 0:
         kinds = [exact.StronglyConvex, *kinds[:2], one_step.StronglyConvex, *kinds[2:]]
@@ -105,25 +108,36 @@ def suggest_alpha(
     return Advice(L, data.name(largest), len(found), m, P, theory)
 
 
+class _Limits(NamedTuple):
+    """Of the work on a device."""
+
+    samples: int
+    tolerance: float
+    iterations: int
+
+
 def _curvature(
-    flat: FlatModel, data: Population, device: int, samples: int, tolerance: float, iterations: int, seed: int
+    flat: FlatModel, data: Population, device: int, weight_decay: float, limits: _Limits, seed: int
 ) -> float:
-    """The largest |eigenvalue| of the Hessian of a device's mean loss at the model's start."""
-    x, y = (part[:samples] for part in data.samples(device))
-    chunks = [Work(flat, *pair, 0, seed, data.transform) for pair in zip(x.split(CHUNK), y.split(CHUNK), strict=True)]
+    """The largest |eigenvalue| of the Hessian of a device's mean loss, weight decay included, at the model's start."""
+    x, y = data.samples(device)
     random = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(len(y), generator=random)[: limits.samples].to(y.device)
+    parts = [Work(flat, x[some], y[some], 0, seed, data.transform) for some in rows.split(CHUNK)]
     v = torch.randn(flat.size, generator=random, dtype=torch.float64).to(flat.theta)
-    size = 0.0
-    for _ in range(iterations):
+    size, still = 0.0, 0
+    for _ in range(limits.iterations):
         v = v / v.norm()
-        v = torch.stack([_product(work, flat.theta, v) * (work.size / len(y)) for work in chunks]).sum(0)
+        product = torch.stack([_product(work, flat.theta, v) * (work.size / len(rows)) for work in parts]).sum(0)
+        v = product + weight_decay * v
         before, size = size, float(v.norm())
         if not np.isfinite(size):
             raise InputError(
                 f"suggest_alpha: the curvature of device {data.name(device)} is not finite: check its samples and the "
                 "model's parameters"
             )
-        if size == 0 or size - before <= tolerance * size:
+        still = still + 1 if size - before <= limits.tolerance * size else 0
+        if size == 0 or still == STILL:
             break
     return size
 

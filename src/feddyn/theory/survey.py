@@ -40,14 +40,16 @@ LENGTHS: Mapping[tuple[str, str], float] = {
     ("nonconvex", "quadratic"): 12.0,
     ("nonconvex", "logistic"): 25.0,
 }
-"""Rounds, in units of alpha / mu, or of alpha / (the least curvature of l at its optimum), long enough for a slope. On
-the convex quadratics less: what is left then is in ever flatter directions, and converges by 1/T, not faster."""
+"""Rounds, in units of 1 / log r, or of alpha / (the least curvature of l at its optimum), long enough for a slope. On
+the convex quadratics less: what is left until then is in ever flatter directions, and falls as 1/T, not faster."""
 FIT = 0.4
 """Slopes are fitted from this part of the rounds on."""
-SMALL = (5, 2, 4)
-"""Devices, active devices and rounds of what is enumerated."""
-AUDITED = (40, 8)
-"""Rounds and random histories of an audit."""
+SMALL = 5
+"""Devices of what is enumerated; as many of them are active as is nearest to the part of the large problem."""
+ENUMERATED = 4
+"""T up to which all paths are followed."""
+AUDITED = (400, 10, 8)
+"""Rounds of an audit, of which each so manieth is checked, and random paths."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class Result(NamedTuple):
     def steep_enough(self) -> bool:
         """Whether the slope is at most the bound's, -1 or -log r, up to two standard errors or a hundredth of it."""
         slope, wanted = self.slope, self.wanted
-        return slope.value <= wanted + max(2 * slope.error, 0.01 * abs(wanted))
+        sure = slope.error <= 0.1 * abs(wanted)
+        return sure and slope.value <= wanted + max(2 * slope.error, 0.01 * abs(wanted))
 
     @property
     def slope(self) -> Slope:
@@ -100,12 +103,12 @@ class Result(NamedTuple):
 
 
 def losses(case: str, problem: str, spread: float, m: int, seed: int) -> Losses:
-    """A problem of a theorem's class."""
+    """A problem of a theorem's class: quadratics of equal devices, or logistic losses of unequal ones."""
     if problem == "quadratic":
         mu = {"strongly convex": 0.2, "convex": 0.0, "nonconvex": -0.05}[case]
         return Quadratics(m, 8 if case == "convex" else DIMENSION, mu=mu, spread=spread, seed=seed)
     decay, rho = (0.1 if case == "strongly convex" else 0.0), (0.2 if case == "nonconvex" else 0.0)
-    return Logistic(m, DIMENSION, decay=decay, rho=rho, spread=spread, seed=seed, n=12)
+    return Logistic(m, DIMENSION, decay=decay, rho=rho, spread=spread, seed=seed, n=12, unequal=True)
 
 
 def start(found: Losses) -> Vector:
@@ -131,22 +134,22 @@ def do(job: Job) -> Result:
     theorem = kind.at_best(found.L, found.mu, DEVICES, job.P)
     T = times(theorem, found, LENGTHS[kind.case, job.problem])
     long = measured(theorem, laboratory_of(theorem, found), start(found), T, paths=job.paths, seed=job.seed)
-    m, P, rounds = SMALL
+    m, P = SMALL, max(1, round(SMALL * job.P / DEVICES))
     small = losses(kind.case, job.problem, job.spread, m, job.seed)
     least = kind(small.L, m, P, kind.least_alpha(small.L, small.mu, m, P), small.mu)
     laboratory = laboratory_of(least, small)
-    length, histories = AUDITED
-    checked = audit(laboratory, least, start(small), rounds=length, paths=histories, seed=job.seed)
+    rounds, every, paths = AUDITED
+    checked = audit(laboratory, least, start(small), rounds=rounds, every=every, paths=paths, seed=job.seed)
     worst = {}
     if job.problem == "quadratic" and job.spread == 0:
         worst = suprema(laboratory, least)
-    return Result(long, enumerated(least, laboratory, start(small), rounds), checked, worst)
+    return Result(long, enumerated(least, laboratory, start(small), ENUMERATED), checked, worst)
 
 
 def times(theorem: Theorem, found: Losses, length: float) -> list[int]:
     """The T to measure at: even where convergence is linear, else even in their logarithms."""
     if theorem.r > 1:
-        last = length * theorem.alpha / theorem.mu
+        last = length / math.log(theorem.r)
         return sorted({max(1, round(last * i / 24)) for i in range(25)})
     hessian = (found.share.unsqueeze(-1) * found.curvatures(found.theta_star.expand(found.m, found.d))).mean(0)
     last = length * theorem.alpha / float(torch.linalg.eigvalsh(hessian)[0])

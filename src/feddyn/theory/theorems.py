@@ -2,18 +2,20 @@ r"""What a convergence theorem of the paper says, as functions of (L, mu, m, P, 
 
 All six theorems telescope one inequality, their progress lemma: for a potential Phi_t = a D_t + kappa C_t,
 
-    r Phi_t  <=  Phi_{t-1} - kappa_0 G_{t-1} ,      so with R = SUM_{t=0}^{T-1} r^t
+    r E[Phi_t]  <=  Phi_{t-1} - kappa_0 G_{t-1} ,      so with R = SUM_{t=0}^{T-1} r^t
 
     1/R SUM_{t=0}^{T-1} r^t E[G_t]  <=  Phi_0 / (kappa_0 R) ,
 
 where G_t is what converges: l(gamma^t) - l_* of convex losses, ||grad l(gamma^t)||^2 of others. The right-hand side is
-`sharp` here; the theorems print it with rounded constants, which is `printed`. By Jensen's inequality the convex
-theorems have l of the averaged gamma on the left. `feddyn.theory.exact` and `feddyn.theory.one_step` hold the six.
+`sharp` here; the theorems (of FedDynOneGD: its proofs) have it with rounded constants, which is `printed`. By Jensen's
+inequality the convex theorems have l of the averaged gamma on the left, which is less. `feddyn.theory.exact` and
+`feddyn.theory.one_step` hold the six.
 
 L, mu and the gradients are those of share_k L_k: with unequal devices FedDyn is the paper's algorithm on these.
 docs/theory.md says where the print differs from what is right.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
@@ -107,10 +109,18 @@ class Theorem(ABC):
     def kappa_0(self) -> float:
         """How much of G_{t-1} a round removes from the potential."""
 
-    def R(self, T: int) -> float:  # noqa: N802
-        """R = SUM_{t=0}^{T-1} r^t."""
+    @property
+    @abstractmethod
+    def rounded(self) -> tuple[float, float]:
+        """The theorem's constants (near, far): Phi_0 / kappa_0 rounded up to  near D_0 + far m/P 1/alpha C_0 ."""
+
+    def inverse_R(self, T: int) -> float:  # noqa: N802
+        """1/R = 1 / SUM_{t=0}^{T-1} r^t = (r - 1) / (r^T - 1)."""
         require_whole(str(self), "T", T, 1)
-        return float(T) if self.r == 1 else (self.r**T - 1) / (self.r - 1)
+        if self.r == 1:
+            return 1 / T
+        length = T * math.log(self.r)
+        return (self.r - 1) * math.exp(-length) / -math.expm1(-length)  # r^T itself may overflow
 
     def potential(self, start: Start) -> float:
         """Phi_0 = a D_0 + kappa C_0."""
@@ -119,16 +129,15 @@ class Theorem(ABC):
 
     def sharp(self, T: int, start: Start) -> float:
         """Phi_0 / (kappa_0 R), the right-hand side as the proof has it before its constants are rounded up."""
-        return self.potential(start) / (self.kappa_0 * self.R(T))
+        return self.potential(start) / self.kappa_0 * self.inverse_R(T)
 
-    @abstractmethod
     def printed(self, T: int, start: Start) -> float:
-        """The right-hand side with the constants of the theorem."""
-
-    def _rounded(self, near: float, far: float, start: Start) -> float:
-        """near D_0 + far m/P 1/alpha C_0: how the theorems round Phi_0 / kappa_0 up."""
+        """The right-hand side with the theorem's constants, and 1/r^{T-1} in place of the smaller 1/R."""
+        require_whole(str(self), "T", T, 1)
+        near, far = self.rounded
         D, C = self._start(start)
-        return near * D + far * self.m / self.P / self.alpha * C
+        decay = 1 / T if self.r == 1 else math.exp((1 - T) * math.log(self.r))
+        return (near * D + far * self.m / self.P / self.alpha * C) * decay
 
     def _start(self, start: Start) -> tuple[float, float]:
         """D_0 and C_0 (A_0, B_0)."""

@@ -14,7 +14,7 @@ import torch
 from feddyn.errors import InputError
 from feddyn.theory.laboratory import Laboratory, State
 from feddyn.theory.lemmas import inequalities
-from feddyn.theory.problems import Losses
+from feddyn.theory.problems import Losses, Quadratics
 from feddyn.theory.rounds import Round
 from feddyn.theory.theorems import Theorem
 
@@ -35,7 +35,7 @@ def suprema(laboratory: Laboratory, theorem: Theorem) -> dict[str, float]:
 
 def _state(v: torch.Tensor, losses: Losses, alpha: float) -> State:
     """theta, then lambda_k, then theta_k."""
-    if float(losses.theta_star.abs().max()) > 0:
+    if not isinstance(losses, Quadratics) or bool(losses.b.any()):
         raise InputError("suprema: takes quadratics with b_k = 0 (spread = 0), which stand for all others")
     theta, rest = v[:, : losses.d], v[:, losses.d :].unflatten(-1, (2, losses.m, losses.d))
     slopes, models = rest[:, 0], rest[:, 1]
