@@ -6,7 +6,7 @@ from pathlib import Path
 
 from feddyn.reports.curves import figure
 from feddyn.reports.tables import Table
-from feddyn.theory.audit import EXACT
+from feddyn.theory.identities import EXACT
 from feddyn.theory.measure import Measured, Point, line
 from feddyn.theory.practice import LIMIT, REDUCTIONS, Practice
 from feddyn.theory.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Job, Result
@@ -44,7 +44,7 @@ def theorem_table(name: str, found: Found) -> Table:
     against = "T" if kind.case == "strongly convex" else "log T"
     notes = [
         "bound: as the proof has it; most: the largest measured / bound of all T; sum: the same of the sum that the "
-        "proof bounds before Jensen's inequality; printed: as most, to the bound with rounded constants; exact: as sum, "
+        "proof bounds before Jensen's inequality; printed: as most, to the bound with rounded constants; exact: as sum "
         f"over all paths up to T = {ENUMERATED}, by enumeration, {SMALL} devices, least alpha; slope: of log measured "
         f"against {against}.",
     ]

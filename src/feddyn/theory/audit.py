@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 import torch
 
 from feddyn.algorithms.base import Vector
-from feddyn.theory.identities import identities
+from feddyn.theory.identities import EXACT, identities
 from feddyn.theory.laboratory import Laboratory, draws
 from feddyn.theory.lemmas import inequalities
 from feddyn.theory.rounds import Round
 from feddyn.theory.theorems import Theorem
-
-EXACT = 1e-10
-"""The largest relative error of an identity that counts as rounding."""
 
 
 @dataclass

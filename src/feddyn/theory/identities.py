@@ -7,16 +7,18 @@ import torch
 from feddyn.theory.rounds import Round, expected
 from feddyn.theory.theorems import Theorem
 
+EXACT = 1e-10
+"""The largest relative error of an identity that counts as rounding."""
+
 
 def identities(round: Round, theorem: Theorem) -> dict[str, float]:
-    """Name and relative error of every identity, over all histories and active sets of a round; what rounding adds to
-    sides that are nearly zero is no error."""
-    rounding = float(round.floor.max().sqrt())
-    found = {}
+    """Name and relative error of every identity, over all histories and active sets of a round. Where the sides are
+    nearly zero, what rounding leaves of the terms that have cancelled in them counts as EXACT."""
+    rounding, found = float(round.floor.max().sqrt()), {}
     for name, left, right, gradients in _sides(round, theorem):
-        error = float((left - right).norm(dim=-1).max()) - rounding * (round.alpha if gradients else 1.0)
         size = float(torch.maximum(left.norm(dim=-1), right.norm(dim=-1)).max())
-        found[name] = 0.0 if error <= 0 else error / size
+        size += rounding * (round.alpha if gradients else 1.0) / EXACT
+        found[name] = float((left - right).norm(dim=-1).max()) / size
     return found
 
 

@@ -10,7 +10,8 @@ import torch
 from feddyn.algorithms.base import Vector
 from feddyn.simulation.pool import each
 from feddyn.theory import exact, one_step
-from feddyn.theory.audit import EXACT, Audit, audit
+from feddyn.theory.audit import Audit, audit
+from feddyn.theory.identities import EXACT
 from feddyn.theory.measure import Measured, Slope, enumerated, laboratory_of, measured
 from feddyn.theory.problems import Logistic, Losses, Quadratics
 from feddyn.theory.theorems import Theorem
