@@ -58,8 +58,8 @@ def test_alpha_is_suggested_for_a_setting(
 ) -> None:
     assert command(monkeypatch, "alpha", "--devices", "2") == 0
     said = capsys.readouterr().out
-    assert "the largest of 2 devices" in said
-    assert "theory, FedDyn, nonconvex: alpha = " in said
+    assert "of 2 tried" in said
+    assert "  FedDyn, nonconvex: alpha = " in said
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_alpha_is_suggested_for_a_setting(
             "--theorem fedavg: no theorem of that name; there are feddyn-strongly-convex",
         ),
         (["theory", "--paths", "1"], "1 is not in the range x>=2"),
+        (["theory", "--out", __file__], "is a file: choose a directory for the tables"),
         (["alpha", "missing.toml"], "there is no settings file missing.toml"),
     ],
 )

@@ -45,8 +45,9 @@ def test_it_is_the_largest_curvature_times_share_of_any_device() -> None:
     assert found.theory["FedDyn, strongly convex"] == pytest.approx(30 * found.L)
     assert found.exact == pytest.approx((0.01 * found.L, 3 * found.L))
     text = str(found)
-    assert f"the largest of 4 devices: {found.device}" in text
-    assert "theory, FedDyn, convex: alpha = " in text
+    assert f"the largest, on device {found.device}, of 4 tried" in text
+    assert "theory, 4 devices of which 2 are active" in text
+    assert "  FedDyn, convex: alpha = " in text
     assert "0.001 to 0.1" in text
 
 
@@ -135,7 +136,11 @@ def test_what_has_no_curvature_is_refused() -> None:
     with pytest.raises(feddyn.InputError, match="participation cannot be 3 of 2 devices"):
         feddyn.suggest_alpha(model, population, 3, loss=nn.functional.mse_loss)
     with pytest.raises(feddyn.FeddynError, match="no curvature at the model's start"):
-        feddyn.suggest_alpha(model, population, 1.0, loss=lambda out, y: out.mean() + 0 * out.square().sum())
+        feddyn.suggest_alpha(model, population, 1.0, loss=nn.functional.l1_loss)
+    with pytest.raises(feddyn.InputError, match="cross-entropy takes classes as whole numbers"):
+        feddyn.suggest_alpha(model, population, 1.0)
+    with pytest.raises(feddyn.InputError, match="the model does not fit the devices' samples"):
+        feddyn.suggest_alpha(nn.Linear(7, 1).double(), population, 1.0, loss=nn.functional.mse_loss)
     with torch.no_grad():
         model.weight[0, 0] = float("nan")
     with pytest.raises(feddyn.InputError, match=r"the curvature of device . is not finite"):

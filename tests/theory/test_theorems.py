@@ -119,7 +119,7 @@ def test_r_sums_to_the_norm() -> None:
     [
         ((1.0, 10, 2, 20.0), "FedDyn, convex: holds for alpha of at least 25, not 20"),
         ((0.0, 10, 2, 30.0), "FedDyn, convex: L must be a finite number above 0, not 0.0"),
-        ((1.0, 2, 10, 30.0), "FedDyn, convex: m must be a whole number of at least 10, not 2"),
+        ((1.0, 2, 10, 30.0), "FedDyn, convex: P = 10 devices cannot be active of m = 2"),
         ((1.0, 10, 0, 30.0), "FedDyn, convex: P must be a whole number of at least 1, not 0"),
         ((1.0, 10, 2, 30.0, 2.0), "FedDyn, convex: mu = 2 cannot be above L = 1"),
         ((1.0, 10, 2, 30.0, -1.0), "FedDyn, convex: mu must be a finite number of at least 0, not -1.0"),
@@ -132,6 +132,8 @@ def test_a_theorem_refuses_what_it_does_not_cover(arguments: tuple[float, int, i
 
 
 def test_strong_convexity_needs_mu() -> None:
+    with pytest.raises(feddyn.InputError, match="P must be a whole number of at least 1"):
+        exact.StronglyConvex.at_best(1.0, 0.1, 4, 0)
     with pytest.raises(feddyn.InputError, match="mu must be a finite number above 0"):
         exact.StronglyConvex(1.0, 4, 2, 30.0)
     for bound in (exact.Convex(1.0, 4, 2, 30.0).sharp, exact.Convex(1.0, 4, 2, 30.0).printed):

@@ -32,7 +32,7 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("feddyn: interrupted; what was recorded until then is kept", err=True)
+        click.echo("feddyn: interrupted; what was written until then is kept", err=True)
         sys.exit(130)
     except click.ClickException as error:
         _fail(error.format_message())

@@ -14,7 +14,13 @@ from feddyn.errors import FeddynError, InputError
 
 @click.command()
 @click.option("--theorem", "patterns", multiple=True, help="Only these, by name or pattern ('feddyn-onegd-*').")
-@click.option("--paths", type=click.IntRange(min=2), default=32, show_default=True, help="Random paths to average.")
+@click.option(
+    "--paths",
+    type=click.IntRange(min=2),
+    default=32,
+    show_default=True,
+    help="Random paths to average; they cost little.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the problems and the paths.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes (default: the cores).")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/theory"), show_default=True)
@@ -34,6 +40,8 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     for pattern in patterns:
         if not any(fnmatch(name, pattern) for name in THEOREMS):
             raise InputError(f"--theorem {pattern}: no theorem of that name; there are {', '.join(THEOREMS)}")
+    if out.is_file():
+        raise InputError(f"--out {out} is a file: choose a directory for the tables")
     todo = jobs(names, paths, seed)
     results = {}
     with progress("check") as tell:
@@ -77,7 +85,8 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
 def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int) -> None:
     """Which alpha theory and practice suggest for a settings FILE (without one, for the demo).
 
-    Estimates L, the devices' largest curvature at the model's start; see docs/theory.md on what that is worth.
+    Makes the model and the whole population, and estimates L, the devices' largest curvature at the model's start; see
+    docs/theory.md on what that is worth.
     """
     import feddyn
     from feddyn.cli.data import provide_for

@@ -20,6 +20,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.local.work import Work
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.simulation.participation import Participation, Sampler
+from feddyn.simulation.rehearsal import try_out
 from feddyn.theory import exact, one_step
 
 PRACTICE = (0.001, 0.1)
@@ -47,6 +48,7 @@ class Advice:
     """How many were tried."""
     m: int
     P: int
+    """Active devices of m: for a probability the expected number, of at least one."""
     theory: Mapping[str, float]
     practice: tuple[float, float] = PRACTICE
 
@@ -57,10 +59,12 @@ class Advice:
 
     def __str__(self) -> str:
         low, high = self.exact
-        lines = [f"L is about {self.L:.3g} at the start (the largest of {self.devices} devices: {self.device})"]
-        lines += [f"theory, {name}: alpha = {alpha:.3g}" for name, alpha in self.theory.items()]
-        lines += [f"fastest with exact local minimisation, where L is known: alpha = {low:.2g} to {high:.2g}"]
-        lines += [f"the paper's experiments, with SGD on devices: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
+        lines = [f"L is about {self.L:.3g} at the start: the largest, on device {self.device}, of {self.devices} tried"]
+        lines += [f"theory, {self.m} devices of which {self.P} are active, by what your losses are:"]
+        lines += [f"  {name}: alpha = {alpha:.3g}" for name, alpha in self.theory.items()]
+        lines += [f"exact minimisation on devices, where it was fastest on quadratics: alpha = {low:.2g} to {high:.2g}"]
+        lines += [f"SGD on devices, the paper's experiments: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
+        lines += ["with SGD, search the last range first (feddyn sweep); docs/theory.md says why they are so far apart"]
         return "\n".join(lines)
 
 
@@ -91,15 +95,19 @@ def suggest_alpha(
     m = population.devices
     P = max(1, round(Sampler(participation, m, 1, seed).expected))
     flat = FlatModel(model, loss)
-    flat.module.eval()
     data = population.to(flat.theta.dtype, flat.theta.device)
+    try_out(flat, data)
+    flat.module.eval()  # a curvature without the noise of dropout
     drawn = np.random.default_rng(seed).choice(m, min(devices, m), replace=False).tolist()
     limits = _Limits(samples, tolerance, iterations)
     found = {k: data.share(k) * _curvature(flat, data, k, weight_decay, limits, seed) for k in drawn}
     largest = max(found, key=lambda k: found[k])
     L = found[largest]
     if not L > 0:
-        raise FeddynError("suggest_alpha: the losses have no curvature at the model's start: give one that can learn")
+        raise FeddynError(
+            "suggest_alpha: the loss has no curvature at the model's start, as one of straight pieces (l1_loss) has "
+            "none: there is no L to estimate"
+        )
     mu = weight_decay * float(data.shares_of(range(m)).min())
     kinds = [exact.Convex, exact.Nonconvex, one_step.Convex, one_step.Nonconvex]
     if mu > 0:

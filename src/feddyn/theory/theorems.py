@@ -59,17 +59,23 @@ class Theorem(ABC):
     """Where the paper has it."""
 
     def __post_init__(self) -> None:
-        where = str(self)
-        require_number(where, "L", self.L)
-        require_number(where, "mu", self.mu, zero=self.case != "strongly convex")
-        require_number(where, "alpha", self.alpha)
-        require_whole(where, "P", self.P, 1)
-        require_whole(where, "m", self.m, self.P)
-        if self.mu > self.L:
-            raise InputError(f"{where}: mu = {self.mu:g} cannot be above L = {self.L:g}")
+        self._check(self.L, self.mu, self.m, self.P)
+        require_number(str(self), "alpha", self.alpha)
         least = self.least_alpha(self.L, self.mu, self.m, self.P)
         if self.alpha < least * (1 - 1e-12):
-            raise InputError(f"{where}: holds for alpha of at least {least:g}, not {self.alpha:g}")
+            raise InputError(f"{self}: holds for alpha of at least {least:g}, not {self.alpha:g}")
+
+    @classmethod
+    def _check(cls, L: float, mu: float, m: int, P: int) -> None:
+        where = f"{cls.method}, {cls.case}"
+        require_number(where, "L", L)
+        require_number(where, "mu", mu, zero=cls.case != "strongly convex")
+        if mu > L:
+            raise InputError(f"{where}: mu = {mu:g} cannot be above L = {L:g}")
+        require_whole(where, "m", m, 1)
+        require_whole(where, "P", P, 1)
+        if m < P:
+            raise InputError(f"{where}: P = {P} devices cannot be active of m = {m}")
 
     def __str__(self) -> str:
         return f"{self.method}, {self.case}"
@@ -77,6 +83,7 @@ class Theorem(ABC):
     @classmethod
     def at_best(cls, L: float, mu: float, m: int, P: int) -> "Theorem":
         """The theorem at the alpha that the paper recommends."""
+        cls._check(L, mu, m, P)
         return cls(L, m, P, cls.recommended_alpha(L, mu, m, P), mu)
 
     @staticmethod
