@@ -43,11 +43,12 @@ def theorem_table(name: str, found: Found) -> Table:
     columns = ["losses", "spread", "m/P", "alpha", "T: measured / bound", "last T", "most", "sum", "printed", "exact"]
     against = "T" if kind.case == "strongly convex" else "log T"
     notes = [
-        "spread: of the devices' optima, or true models. bound: as the proof has it. most: the largest measured / bound "
-        "of all T. sum: the same of the sum that the proof bounds before Jensen's inequality. printed: as most, to the "
-        f"bound with rounded constants. exact: as sum, over all paths up to T = {ENUMERATED}, by enumeration, {SMALL} "
-        f"devices, least alpha. slope: of log measured against {against}, beside the bound's. holds: every T with three "
-        "standard errors to spare, the slope, and every lemma and identity.",
+        "spread: of the devices' optima, or true models. bound: as the proof has it. most: the largest measured / "
+        "bound of all T. sum: the same of the sum that the proof bounds before Jensen's inequality. printed: as most, "
+        "to the bound with rounded constants. exact: as sum, over all paths up to T = "
+        f"{ENUMERATED}, by enumeration, {SMALL} devices, least alpha. slope: of log measured against {against}, "
+        "beside the bound's. holds: every T with three standard errors to spare, the slope, and every lemma and "
+        "identity.",
     ]
     title = f"{kind.method}, {kind.case} losses ({kind.source}), {DEVICES} devices"
     return Table(title, [*columns, "slope", "bound's", "holds"], rows, notes)

@@ -2,7 +2,7 @@ r"""How to choose alpha: what the theorems recommend for a model and its devices
 
 The theorems need L, the largest curvature of any device's share_k L_k anywhere. Here it is the largest |eigenvalue| of
 the Hessians at the model's start, over some devices, by power iteration:  v <- H v / ||H v|| , whose ||H v|| rises to
-it. That is a lower bound of L: elsewhere, and on other devices, curvature may be larger.
+it. L itself may be larger: elsewhere, and on other devices, there may be more curvature.
 """
 
 from collections.abc import Mapping
