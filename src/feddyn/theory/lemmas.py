@@ -65,7 +65,7 @@ def descent(round: Round, theorem: Theorem) -> Inequality:
                                 <=  D_{t-1} + L^2/alpha^3 B_{t-1} + L/2 epsilon_t
     """
     L, alpha, one_step = round.L, round.alpha, theorem.method == "FedDynOneGD"
-    mu = theorem.mu if theorem.case == "strongly convex" else 0.0
+    mu = theorem.convexity
     D0, D1, rounding = _main_terms(round, theorem)
     if theorem.case == "nonconvex":
         gained = (1 / (2 * alpha) - (L**2 / alpha**3 if one_step else 0)) * round.steepness
@@ -77,14 +77,14 @@ def descent(round: Round, theorem: Theorem) -> Inequality:
         rest = L / alpha * round.epsilon + round.moved
         if one_step:
             rest = (L + mu) / alpha**3 * round.error(round.before) + (1 + mu / alpha) * round.epsilon
-    return Inequality("descent", gained, D0 - theorem.r * D1 + rest, rounding + 10 * round.floor)
+    return Inequality("descent", gained, D0 - theorem.r * D1 + rest, 10 * rounding)
 
 
 def _main_terms(round: Round, theorem: Theorem) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """D_{t-1}, E[D_t], and the rounding of their difference."""
     if theorem.case == "nonconvex":
         D0, D1 = round.gap, expected(round.losses.gap(round.after.gamma))
-        return D0, D1, ROUNDING * round.losses.size(round.gamma)
+        return D0, D1, ROUNDING * round.losses.size(round.gamma) + round.L * round.floor
     D0, D1 = round.distance(round.before), expected(round.distance(round.after))
     return D0, D1, ROUNDING * D0 + round.floor
 

@@ -9,8 +9,39 @@ from typing import ClassVar, final
 from feddyn.theory.theorems import Case, Method, Theorem
 
 
+class _OneStepConvex(Theorem):
+    """What the two convex parts share; they differ in r, and in whether mu is used."""
+
+    method: ClassVar[Method] = "FedDynOneGD"
+
+    @property
+    def a(self) -> float:
+        """alpha."""
+        return self.alpha
+
+    @property
+    def kappa(self) -> float:
+        """kappa = alpha S / ( P/m (1 - 2 L^2/alpha^2) r - mu/(3 alpha) ), with
+        S = (L + mu)/alpha^3 + (8/alpha^2 + 4 L^2/alpha^4)(1 + mu/alpha); at most 10 m/P 1/alpha."""
+        L, mu, alpha = self.L, self.convexity, self.alpha
+        S = (L + mu) / alpha**3 + (8 / alpha**2 + 4 * L**2 / alpha**4) * (1 + mu / alpha)
+        kept = self.P / self.m * (1 - 2 * L**2 / alpha**2) * self.r - mu / (3 * alpha)
+        return alpha * S / kept
+
+    @property
+    def kappa_0(self) -> float:
+        """kappa_0 = 2 - 8 L/alpha (1 + mu/alpha) - 4 L P/m r kappa; at least 1."""
+        L, mu, alpha = self.L, self.convexity, self.alpha
+        return 2 - 8 * L / alpha * (1 + mu / alpha) - 4 * L * self.P / self.m * self.r * self.kappa
+
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """alpha and 10."""
+        return self.alpha, 10
+
+
 @final
-class StronglyConvex(Theorem):
+class StronglyConvex(_OneStepConvex):
     r"""Theorem 5, first part:
 
     E[ l(1/R SUM_{t=0}^{T-1} r^t gamma^t) - l_* ]
@@ -19,7 +50,6 @@ class StronglyConvex(Theorem):
     D_t = ||gamma^t - theta_*||^2,  A_t = 1/m SUM_k ||lambda_k^t - grad L_k(theta_*)||^2.
     """
 
-    method: ClassVar[Method] = "FedDynOneGD"
     case: ClassVar[Case] = "strongly convex"
     source: ClassVar[str] = "Theorem 5, strongly convex"
 
@@ -34,41 +64,19 @@ class StronglyConvex(Theorem):
         return StronglyConvex.least_alpha(L, mu, m, P)
 
     @property
-    def a(self) -> float:
-        """alpha."""
-        return self.alpha
-
-    @property
     def r(self) -> float:
         """r = 1 + mu / (3 alpha)."""
         return 1 + self.mu / (3 * self.alpha)
 
-    @property
-    def kappa(self) -> float:
-        """kappa = alpha S / ( P/m (1 - 2 L^2/alpha^2) r - mu/(3 alpha) ), with
-        S = (L + mu)/alpha^3 + (8/alpha^2 + 4 L^2/alpha^4)(1 + mu/alpha); at most 10 m/P 1/alpha."""
-        return _convex_kappa(self)
-
-    @property
-    def kappa_0(self) -> float:
-        """kappa_0 = 2 - 8 L/alpha (1 + mu/alpha) - 4 L P/m r kappa; at least 1."""
-        return _convex_kappa_0(self)
-
-    @property
-    def rounded(self) -> tuple[float, float]:
-        """alpha and 10."""
-        return self.alpha, 10
-
 
 @final
-class Convex(Theorem):
+class Convex(_OneStepConvex):
     r"""Theorem 5, second part, the case mu = 0 of the first:
 
     E[ l(1/T SUM_{t=0}^{T-1} gamma^t) - l_* ]
         <=  1/T ( alpha ||theta^0 - theta_*||^2 + 10 m/P 1/alpha 1/m SUM_k ||grad L_k(theta_*)||^2 )
     """
 
-    method: ClassVar[Method] = "FedDynOneGD"
     case: ClassVar[Case] = "convex"
     source: ClassVar[str] = "Theorem 5, convex"
 
@@ -81,26 +89,6 @@ class Convex(Theorem):
     def recommended_alpha(L: float, mu: float, m: int, P: int) -> float:
         """alpha = 50 L sqrt(m/P)."""
         return 50 * L * math.sqrt(m / P)
-
-    @property
-    def a(self) -> float:
-        """alpha."""
-        return self.alpha
-
-    @property
-    def kappa(self) -> float:
-        """The strongly convex kappa at mu = 0."""
-        return _convex_kappa(self)
-
-    @property
-    def kappa_0(self) -> float:
-        """The strongly convex kappa_0 at mu = 0."""
-        return _convex_kappa_0(self)
-
-    @property
-    def rounded(self) -> tuple[float, float]:
-        """alpha and 10."""
-        return self.alpha, 10
 
 
 @final
@@ -160,21 +148,3 @@ class Nonconvex(Theorem):
     def rounded(self) -> tuple[float, float]:
         """4 alpha and 50 L."""
         return 4 * self.alpha, 50 * self.L
-
-
-def _convex_kappa(theorem: Theorem) -> float:
-    L, mu, alpha = theorem.L, _mu(theorem), theorem.alpha
-    S = (L + mu) / alpha**3 + (8 / alpha**2 + 4 * L**2 / alpha**4) * (1 + mu / alpha)
-    kept = theorem.P / theorem.m * (1 - 2 * L**2 / alpha**2) * theorem.r - mu / (3 * alpha)
-    return alpha * S / kept
-
-
-def _convex_kappa_0(theorem: Theorem) -> float:
-    L, mu, alpha = theorem.L, _mu(theorem), theorem.alpha
-    moved = 8 * L / alpha * (1 + mu / alpha)
-    return 2 - moved - 4 * L * theorem.P / theorem.m * theorem.r * _convex_kappa(theorem)
-
-
-def _mu(theorem: Theorem) -> float:
-    """What the theorem uses of mu: strong convexity, or nothing."""
-    return theorem.mu if theorem.case == "strongly convex" else 0.0

@@ -97,6 +97,11 @@ class Theorem(ABC):
         """The alpha with which the paper states the rate."""
 
     @property
+    def convexity(self) -> float:
+        """What the theorem uses of mu: all of it, or nothing."""
+        return self.mu if self.case == "strongly convex" else 0.0
+
+    @property
     def a(self) -> float:
         """The weight of D_t in the potential."""
         return 1.0
