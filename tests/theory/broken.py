@@ -119,7 +119,7 @@ class UnsquaredNorm(Laboratory):
         slope = (self.losses.gradients(problem.start) + problem.tilt).norm(dim=-1, keepdim=True)
         half = problem.prox / 2
         low, high = torch.full_like(slope, 1e-3), torch.full_like(slope, 1e4)
-        for _ in range(30):
+        for _ in range(20):
             nu = (low * high).sqrt()
             theta = self.losses.minimise(problem._replace(prox=nu)).theta
             short = nu * (theta - problem.center).norm(dim=-1, keepdim=True) < half

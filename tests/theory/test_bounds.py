@@ -116,7 +116,7 @@ def test_slopes_and_their_errors() -> None:
 
 
 def test_a_survey_of_one_setting() -> None:
-    result = do(Job("feddyn-onegd-strongly-convex", "quadratic", 0.0, 2, 4, 0))
+    result = do(Job("feddyn-strongly-convex", "quadratic", 0.0, 2, 4, 0))
     assert isinstance(result.measured, Measured)
     assert result.holds
     assert result.steep_enough
