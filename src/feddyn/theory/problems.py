@@ -108,7 +108,7 @@ class Quadratics(Losses):
     mu > 0: random eigenvectors; the eigenvalues of share_k A_k are spaced evenly in their logarithms from mu to L.
     mu < 0: as with 0.1 L, but one eigenvalue of each third device is mu: L_k is nonconvex and unbounded below, l not.
     mu = 0: the same eigenvectors and eigenvalues L, L/2, L/4, ... on all devices, of which each device but the first
-    lacks a random half: L_k is convex, not strongly, and l so ill-conditioned that 1/T is all that it converges by.
+    lacks a random half: L_k is convex, not strongly, and l so ill-conditioned that its gap falls as 1/T for long.
     """
 
     def __init__(self, m: int, d: int, *, L: float = 1.0, mu: float, spread: float, seed: int, unequal: bool = False):
