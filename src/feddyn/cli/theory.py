@@ -42,6 +42,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
             raise InputError(f"--theorem {pattern}: no theorem of that name; there are {', '.join(THEOREMS)}")
     if out.is_file():
         raise InputError(f"--out {out} is a file: choose a directory for the tables")
+    out.mkdir(parents=True, exist_ok=True)  # what cannot be written is better said before than after the work
     todo = jobs(names, paths, seed)
     results = {}
     with progress("check") as tell:
@@ -61,8 +62,9 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     tables |= {"identities": report.identity_table(found)}
     if tried:
         tables["alpha"] = report.practice_table({trial: rounds[trial] for trial in tried})
-    for stem, table in tables.items():
+    for table in tables.values():
         show(table)
+    for stem, table in tables.items():
         table.save(out, stem)
     report.points_table(found).save(out, "points")
     try:

@@ -46,7 +46,7 @@ the convex quadratics less: what is left until then is in ever flatter direction
 FIT = 0.4
 """Slopes are fitted from this part of the rounds on."""
 SMALL = 5
-"""Devices of what is enumerated; as many of them are active as is nearest to the part of the large problem."""
+"""Devices of what is enumerated; the part of them that is active is that of the large problem, rounded up."""
 ENUMERATED = 4
 """T up to which all paths are followed."""
 AUDITED = (400, 10, 8)
@@ -135,7 +135,7 @@ def do(job: Job) -> Result:
     theorem = kind.at_best(found.L, found.mu, DEVICES, job.P)
     T = times(theorem, found, LENGTHS[kind.case, job.problem])
     long = measured(theorem, laboratory_of(theorem, found), start(found), T, paths=job.paths, seed=job.seed)
-    m, P = SMALL, max(1, round(SMALL * job.P / DEVICES))
+    m, P = SMALL, math.ceil(SMALL * job.P / DEVICES)
     small = losses(kind.case, job.problem, job.spread, m, job.seed)
     least = kind(small.L, m, P, kind.least_alpha(small.L, small.mu, m, P), small.mu)
     laboratory = laboratory_of(least, small)
