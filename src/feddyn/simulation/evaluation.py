@@ -7,12 +7,14 @@ from numbers import Real
 from typing import Literal, TypeAlias, get_args
 
 import torch
+from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Vector
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.models.flat import FlatModel
+from feddyn.simulation.rehearsal import telling_rows
 
 Name: TypeAlias = Literal["server", "active", "all"]
 Metric: TypeAlias = Literal["loss", "accuracy", "objective"]
@@ -71,13 +73,16 @@ class Evaluation:
 class Evaluator:
     """Evaluates vectors on the test set, or on the training data where there is none, chunk by chunk.
 
-    Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it.
+    Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it. A loss
+    that is not the plain mean over samples (one with class weights divides by their sum) gets the outputs of all
+    samples at once: then there is one chunk.
     """
 
     def __init__(self, model: FlatModel, population: Population, weight_decay: float):
         self.model, self.transform = model, population.transform
         self.x, self.y = population.evaluated
-        self.size = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self._batch = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self.size = self._batch if self._averages() else len(self.y)
         self.chunks = -(-len(self.y) // self.size)
         self.weight_decay = weight_decay if population.test is None else None
 
@@ -88,12 +93,31 @@ class Evaluator:
         self.model.module.eval()
         rows = slice(number * self.size, (number + 1) * self.size)
         x, y = self.x[rows], self.y[rows]
-        if self.transform is not None:
-            x = self.transform(x, theta.dtype)
-        output = self.model(x)
+        output = torch.cat([self._output(batch) for batch in x.split(self._batch)])
         classes = not y.is_floating_point() and y.dim() == 1 and output.dim() == 2 and output.shape[1] > 1
         hits = float((output.argmax(-1) == y).sum()) if classes else math.nan
         return float(self.model.loss(output, y)) * len(y), hits
+
+    def _output(self, x: torch.Tensor) -> torch.Tensor:
+        return self.model(x if self.transform is None else self.transform(x, self.model.theta.dtype))
+
+    @torch.inference_mode()
+    def _averages(self) -> bool:
+        """Whether the loss of a few samples is the mean of their single losses. This is asked away from the initial
+        model: one that starts at zero has the same loss everywhere, under which weights do not show."""
+        if self.model.loss is cross_entropy:
+            return True
+        rows, initial = telling_rows(self.x, self.y), self.model.theta.clone()
+        noise = torch.randn(initial.shape, generator=torch.Generator().manual_seed(0), dtype=initial.dtype)
+        self.model.theta.add_(noise.to(initial), alpha=0.1)
+        self.model.module.eval()
+        output, y = self._output(self.x[rows]), self.y[rows]
+        self.model.theta.copy_(initial)
+        try:
+            single = [float(self.model.loss(*one)) for one in zip(output.split(1), y.split(1), strict=True)]
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            return False  # it cannot be asked about one sample
+        return math.isclose(sum(single) / len(single), float(self.model.loss(output, y)), rel_tol=1e-5)
 
     def figures(self, theta: Vector, parts: Sequence[Part]) -> Figures:
         """The figures of a model from those of its chunks."""

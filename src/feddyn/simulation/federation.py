@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from feddyn.algorithms.base import State, Vector
+from feddyn.algorithms.base import State, Vector, models_uploaded
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.simulation.crew import Alone, Crew, crew
@@ -71,6 +71,7 @@ class Federation:
             state_memory=_quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in plan.evaluation.models,
         )
+        self._models = models_uploaded(plan.algorithm, self.initial)
         weight_decay = getattr(plan.solver, "weight_decay", 0.0)
         self.evaluator = Evaluator(self.model, self.population, weight_decay)
         self.active_mean = self.initial
@@ -207,7 +208,7 @@ class Federation:
         up = sum(v.nbytes for v in self.trainer.upload.values())
         in_vain, counted = len(answers.lost) + len(answers.late), len(answers.counted)
         return Cost(
-            models=sum(v.numel() for v in self.trainer.upload.values()) // self.initial.numel(),
+            models=self._models,
             bytes_up=(counted + in_vain) * up,
             bytes_down=(counted + in_vain) * sum(v.nbytes for v in down.values()),
             gradients=gradients,

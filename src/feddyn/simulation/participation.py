@@ -1,5 +1,6 @@
 """Who is active in a round."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,6 +13,9 @@ from feddyn.simulation.randomness import derive
 Participation: TypeAlias = float | int | Sequence[Sequence[int]]
 """A float in (0, 1]: each device with that probability (1.0: everybody). An int of 1 or more: so many devices, drawn
 without replacement (1: one device). Lists of device numbers: a schedule, one list a round."""
+
+RARE = 0.01
+"""Where a draw finds anybody with a smaller probability than this, drawing again and again would take too long."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,22 @@ class Sampler:
         if isinstance(p, Sequence):
             return sorted(int(device) for device in p[round])
         rng = np.random.default_rng(derive(self.seed, "participation", round))
-        count = p if isinstance(p, int) else 0
-        while count == 0:  # a draw without any device is drawn again
-            count = int(rng.binomial(m, p))
+        count = p if isinstance(p, int) else _some(rng, m, p)
         # independent coins are a binomial number of heads and then a uniform choice of who: a cost of O(active)
         return sorted(rng.choice(m, count, replace=False, shuffle=False).tolist())
+
+
+def _some(rng: np.random.Generator, devices: int, p: float) -> int:
+    """How many of the devices are active if each is with probability p and at least one is."""
+    anybody = 1.0 if p == 1 else -math.expm1(devices * math.log1p(-p))
+    if anybody >= RARE:
+        while True:  # a draw without any device is drawn again
+            if count := int(rng.binomial(devices, p)):
+                return count
+    # by inversion: the binomial probabilities from 1 on, divided by that of anybody
+    count, draw = 1, rng.random() * anybody
+    probability = devices * p * math.exp((devices - 1) * math.log1p(-p))
+    while (draw := draw - probability) > 0 and count < devices:
+        probability *= (devices - count) / (count + 1) * p / (1 - p)
+        count += 1
+    return count

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.func import vmap
 
-from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector, models_uploaded
 from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.local.cohort import Cohort
@@ -52,7 +52,7 @@ class Sweep:
         self.shares = torch.tensor([[population.share(k)] for k in range(m)], dtype=torch.float64).to(initial)
         self.servers = [g.algorithm.server(initial.repeat(g.settings, 1, 1)) for g in groups]
         self.devices = [g.algorithm.device(initial.repeat(g.settings, m, 1)) for g in groups]
-        self.models_a_round = [0] * len(groups)
+        self.models_a_round = [models_uploaded(g.algorithm, initial) for g in groups]
         self.latest = [initial.repeat(g.settings, m, 1) for g in groups]
 
     def step(self, round: int, active: Sequence[int]) -> None:
@@ -79,7 +79,6 @@ class Sweep:
             zip(self.groups, theta.split(sizes), path.expand(len(theta), -1, -1).split(sizes), strict=True)
         ):
             state, up = g.algorithm.report(downs[i], states[i], share, Solution(found, walked))
-            self.models_a_round[i] = sum(value.shape[-1] for value in up.values()) // self.model.size
             total = {name: value.sum(-2, keepdim=True) for name, value in up.items()}
             self.servers[i] = g.algorithm.aggregate(self.servers[i], total, len(active), self.population.devices)
             self._commit(i, who, state, found)
