@@ -76,7 +76,7 @@ class Faults:
         """Files that are opened to be written to, whose every write counts, and writes half of it when it crashes."""
 
         def opened(path: Path, mode: str = "r", *words: Any, **more: Any) -> Any:
-            if mode not in ("wb", "ab", "a", "x"):
+            if mode not in ("xb", "ab", "a"):
                 return function(path, mode, *words, **more)
             self._count()
             file = function(path, mode, *words, **more)

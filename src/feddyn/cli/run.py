@@ -56,7 +56,9 @@ def resume(directory: Path, **options: Any) -> None:
     """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""
     from feddyn.experiments.documents import read
     from feddyn.experiments.setting import Named, plans
+    from feddyn.simulation.files import refuse_links
 
+    refuse_links(directory)
     named = []
     runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
     for label, document in runs:

@@ -81,6 +81,7 @@ class Synthetic(Special):
         from feddyn.experiments.study import Budget, append_lines
         from feddyn.reports.synthetic import tables
         from feddyn.simulation.crew import cores
+        from feddyn.simulation.files import refuse_links
 
         rounds, seeds = choice.rounds or synthetic.ROUNDS, range(choice.seeds)
         workers, time = options["workers"] or cores(), Budget(budget)
@@ -94,6 +95,7 @@ class Synthetic(Special):
             click.echo(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
             click.echo(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
             return
+        refuse_links(file.parent, itself=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         steps, done = sum(job.steps for job in jobs), sum(job.steps for job in jobs if job not in todo)
         try:
@@ -152,6 +154,7 @@ class Heterogeneity(Special):
         from feddyn.data import sources
         from feddyn.data.federations import split_labels
         from feddyn.reports.heterogeneity import class_counts, histograms, table
+        from feddyn.simulation.files import refuse_links
 
         if dry_run:
             click.echo("nothing is trained: a few seconds")
@@ -165,6 +168,7 @@ class Heterogeneity(Special):
                 parts = split_labels(labels, 100, split, concentration)  # type: ignore[arg-type]
                 counts[name] = class_counts(labels, parts)
         directory = out / "heterogeneity"
+        refuse_links(directory, itself=True)
         found: Table = table(counts)
         show(found)
         found.save(directory, "table")

@@ -50,8 +50,9 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
 
     from feddyn.experiments.search import best, read
     from feddyn.experiments.searching import Searching
-    from feddyn.simulation.files import write_whole
+    from feddyn.simulation.files import refuse_links, write_whole
 
+    refuse_links(directory)
     provide_for(document)
     how, methods = read(document)
     if any((directory / name).exists() for name in ("setting.toml", FILE)):

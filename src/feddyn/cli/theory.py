@@ -32,6 +32,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     """
     from feddyn.reports import theory as report
     from feddyn.simulation.crew import cores
+    from feddyn.simulation.files import refuse_links
     from feddyn.simulation.pool import each
     from feddyn.theory import practice
     from feddyn.theory.survey import DEVICES, THEOREMS, jobs, survey
@@ -42,6 +43,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
             raise InputError(f"--theorem {pattern}: no theorem of that name; there are {', '.join(THEOREMS)}")
     if out.is_file():
         raise InputError(f"--out {out} is a file: choose a directory for the tables")
+    refuse_links(out)
     out.mkdir(parents=True, exist_ok=True)  # what cannot be written is better said before than after the work
     todo = jobs(names, paths, seed)
     results = {}

@@ -6,13 +6,15 @@ one before or the new one whole.
     000120.json                  which files make up the checkpoint, their hashes, and where the record stood
 
 The last file is written last and makes the checkpoint one. It has a hash of its own; a checkpoint of which any file is
-missing or differs from its hash is passed over for the one before. Two are kept.
+missing or differs from its hash is passed over for the one before. Two are kept. Files of other names are left alone.
 """
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,8 @@ from feddyn.simulation.files import sha256, write_whole
 from feddyn.simulation.store import Store
 
 KEPT = 2
+NAME = re.compile(r"(\.)?\d{6,}\.(json|(server|devices)\.safetensors)(?(1)\.part)")
+"""Of a file of ours, or with a dot of one that is being written."""
 ROWS = 64
 """Device states that are in memory at a time."""
 TYPES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64"}
@@ -85,7 +89,7 @@ class Checkpoints:
 
     def load(self, store: Store) -> Position | None:
         """The newest whole checkpoint, its device states put into the store; None where there is none."""
-        for file in sorted(self.directory.glob("*.json"), reverse=True):
+        for file in self._newest():
             body = self._whole(file)
             if body is None:
                 self._damaged.add(file.name)
@@ -119,14 +123,30 @@ class Checkpoints:
             )
         return body if whole else None
 
+    def remove(self) -> None:
+        """Remove all checkpoints, and the directory unless it has something else."""
+        with suppress(OSError):
+            for file in self._own():
+                file.unlink()
+            self.directory.rmdir()
+
+    def _own(self) -> list[Path]:
+        """The files in the directory that have names of ours."""
+        return [file for file in self.directory.iterdir() if NAME.fullmatch(file.name)]
+
+    def _newest(self) -> list[Path]:
+        """The naming files, of the latest round first."""
+        named = [file for file in self._own() if file.suffix == ".json"] if self.directory.is_dir() else []
+        return sorted(named, key=lambda file: int(file.stem), reverse=True)
+
     def _tidy(self) -> None:
         """Remove what no checkpoint that is kept refers to."""
-        whole = [file for file in sorted(self.directory.glob("*.json"), reverse=True) if file.name not in self._damaged]
+        whole = [file for file in self._newest() if file.name not in self._damaged]
         needed = {file.name for file in whole[:KEPT]}
         for file in whole[:KEPT]:
             body = json.loads(file.read_bytes())["checkpoint"]
             needed |= {part["file"] for part in (body["server"], *body["devices"])}
-        for file in self.directory.iterdir():
+        for file in self._own():
             if file.name not in needed:
                 file.unlink(missing_ok=True)
 

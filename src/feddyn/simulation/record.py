@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import time
 import tomllib
 import weakref
@@ -29,12 +30,14 @@ from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
 from feddyn.errors import FeddynError, InputError
-from feddyn.simulation.files import write_whole
+from feddyn.simulation.files import refuse_links, write_whole
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
 
 
+HEADING = "# feddyn run "
+"""Begins the first line of a setting.toml; then comes the setting's key."""
 LEFTOVERS = ("lock", ".setting.toml.part")
 """What a process that was killed before it began leaves behind."""
 
@@ -64,7 +67,7 @@ class Record:
         """Start a record, in a new directory."""
         self._lock_up(claim(directory))
         try:
-            text = f"# feddyn run {key(setting)}\n{tomli_w.dumps(setting)}"
+            text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
             write_whole(directory / "setting.toml", [text.encode()])
         except OSError as error:
             raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
@@ -80,6 +83,7 @@ class Record:
         return record
 
     def _lock_up(self, directory: Path) -> None:
+        refuse_links(directory)
         self.directory = directory
         self._files = ExitStack()
         weakref.finalize(self, self._files.close)  # whatever happens, nobody is locked out by who is gone
@@ -160,11 +164,13 @@ def ended(directory: Path) -> Mapping[str, Any] | None:
         return None
 
 
-def results(directory: Path, setting: Setting) -> tuple[list[Line], dict[str, Vector]]:
-    """The lines and models of a run that has ended."""
+def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list[Line], dict[str, Vector]]:
+    """The lines and models of a run that has ended after so many rounds."""
     _require_same(directory, setting)
     try:
         lines = [json.loads(line) for line in (directory / "rounds.jsonl").read_bytes().splitlines()]
+        if len(lines) != rounds:
+            raise ValueError(f"rounds.jsonl has {len(lines)} of {rounds} rounds")
         return lines, load((directory / "models.safetensors").read_bytes())
     except (OSError, ValueError, SafetensorError) as error:
         raise FeddynError(f"the record in {directory} is damaged: {error}") from None
@@ -177,11 +183,27 @@ def _require_same(directory: Path, setting: Setting) -> None:
         raise InputError(f"there is no record of a run in {directory}: setting.toml: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{directory / 'setting.toml'} is damaged: {error}") from None
+    require_unchanged(directory, found)
     if key(found) != key(setting):
         raise InputError(
             f"the run in {directory} has another setting ({key(found)}) than the one to go on with ({key(setting)}): "
             "take another directory"
         )
+
+
+def require_unchanged(directory: Path, setting: Mapping[str, Any]) -> None:
+    """Refuse a record whose setting.toml says something else than when the run was begun, or ended."""
+    begun = (directory / "setting.toml").read_text(encoding="utf-8").partition("\n")[0].removeprefix(HEADING)
+    try:
+        ended = json.loads((directory / "summary.json").read_bytes())["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        ended = None
+    for other in (ended, begun):
+        if isinstance(other, str) and re.fullmatch("[0-9a-f]{16}", other) and other != key(setting):
+            raise InputError(
+                f"{directory / 'setting.toml'} was changed after the run was begun (it was {other}, and now it is "
+                f"{key(setting)}): change it back, or start a run of its own in another directory"
+            )
 
 
 def _lock(directory: Path) -> IO[bytes]:

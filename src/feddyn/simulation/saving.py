@@ -1,6 +1,5 @@
 """A run's record and checkpoints together, and how a run goes on from them."""
 
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,8 +46,8 @@ class Saver:
             summary = ended(self.directory) if self.writes else None
             if summary is None:
                 return None
-            lines, models = results(self.directory, self.setting)
-            return lines, models, summary["status"], summary["message"]
+            lines, models = results(self.directory, self.setting, summary.get("rounds"))
+            return lines, models, summary["status"], summary.get("message", "")
 
         return read() if self.group is None else self.group.from_first(self.group.guarded(read))
 
@@ -131,4 +130,4 @@ class Saver:
         finally:
             self._record.close(summary, models)
         if complete:
-            shutil.rmtree(self.checkpoints.directory, ignore_errors=True)
+            self.checkpoints.remove()
