@@ -12,7 +12,7 @@ import torch
 from feddyn.data.population import Array, Population, Rows, Samples
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
-from feddyn.identity import describe, raw_bytes
+from feddyn.identity import describe, raw_bytes, unseen_in
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
@@ -82,7 +82,8 @@ class Stored(Population):
         return replace(self, x=x, y=y, test=test)
 
     def identity(self) -> dict[str, Any]:
-        return {"devices": self.devices, "samples": self.total, "sha256": self.sha256()}
+        counts = {"devices": self.devices, "samples": self.total}
+        return {**counts, "sha256": self.sha256(), **unseen_in(self.transform)}
 
     def sha256(self) -> str:
         """A hash of every sample, target and owner."""

@@ -1,11 +1,12 @@
 """A whole run: rounds, evaluation, the target, the record."""
 
 import math
+import warnings
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from torch import nn
 
@@ -27,6 +28,7 @@ from feddyn.simulation.trainer import HELP
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
+Resume: TypeAlias = bool | Literal["unchecked"]
 COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
 
 
@@ -68,7 +70,9 @@ class Simulation:
 
     workers: processes that train devices (None: as many as there are cores); state_memory: bytes of memory for device
     states, beyond which they go to a file (None: a quarter of the machine's). Neither changes a bit of the result, nor
-    does it matter whether a run was interrupted: with `resume` it goes on where its record in `out` ends.
+    does it matter whether a run was interrupted: with `resume` it goes on where its record in `out` ends, if the
+    arguments are those that it began with. Where that cannot be seen (an argument holds a lock, an open file, compiled
+    code), there is a warning, and going on takes the word `resume="unchecked"`.
     Under torchrun all ranks run the simulation together, and the first one keeps the record.
     """
 
@@ -79,9 +83,11 @@ class Simulation:
         *,
         workers: int | None = None,
         state_memory: int | None = None,
-        resume: bool = False,
+        resume: Resume = False,
         checkpoint: Every | None = None,
     ):
+        if resume not in (False, True, "unchecked"):
+            raise InputError(f"resume must be True, False or 'unchecked', not {resume!r}")
         for name, value, least in (("workers", workers, 1), ("state_memory", state_memory, 0)):
             if value is not None:
                 require_whole("", name, value, least)
@@ -106,7 +112,9 @@ class Simulation:
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
         self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
-        self._resume = resume
+        self._resume = bool(resume)
+        if self.out:
+            _refuse_unseen(setting, self.out, resume)
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found
             self._find_target()
@@ -196,6 +204,20 @@ class Simulation:
                 raise DivergenceError(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
 
 
+def _refuse_unseen(setting: Setting, out: Path, resume: Resume) -> None:
+    """Warn of parts of a run that no record can describe, and do not go on with it unasked."""
+    parts = {name: part["unseen"] for name, part in setting.items() if isinstance(part, dict) and "unseen" in part}
+    if not parts:
+        return
+    words = "; ".join(f"the {name} holds {', '.join(unseen)}" for name, unseen in parts.items())
+    if resume is True and (out / "setting.toml").exists():
+        raise InputError(
+            f"whether the run in {out} began with the same arguments cannot be seen: {words}; if you know that it did, "
+            "go on with resume='unchecked'"
+        )
+    warnings.warn(f"no record can describe all of this run: {words}", stacklevel=3)
+
+
 def simulate(
     model: nn.Module,
     population: Population,
@@ -213,7 +235,7 @@ def simulate(
     links: Links | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
-    resume: bool = False,
+    resume: Resume = False,
     checkpoint: Every | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
@@ -224,8 +246,9 @@ def simulate(
     links: how uploads are lost or late, and devices offline or slow (None: never).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
-    resume: go on with the run whose record is in `out`, if there is one; checkpoint: how often a run with a record is
-    saved for that (default: every five minutes, and when it is interrupted).
+    resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
+    also where that cannot be seen); checkpoint: how often a run with a record is saved for that (default: every five
+    minutes, and when it is interrupted).
     Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
