@@ -17,9 +17,9 @@ import tomli_w
 
 from feddyn import cli
 from feddyn.errors import FeddynError
-from feddyn.experiments.documents import read
-from feddyn.experiments.setting import plans
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.settings.building import plans
+from feddyn.settings.documents import read
 
 from .test_cli import COMPARISON, SINGLE
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feddyn
-from feddyn.data.synthetic import KINDS, Kind, _around_a_mean_of_its_own
+from feddyn.data.datasets.synthetic import KINDS, Kind, _around_a_mean_of_its_own
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 0, 1])

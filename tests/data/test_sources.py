@@ -18,9 +18,9 @@ import pytest
 from scipy.io import savemat
 
 import feddyn
-from feddyn.data import decode, files, published, sources
-from feddyn.data.files import File
-from feddyn.data.published import Form, Source
+from feddyn.data.datasets import decode, files, published, sources
+from feddyn.data.datasets.files import File
+from feddyn.data.datasets.published import Form, Source
 
 RNG = np.random.default_rng(0)
 

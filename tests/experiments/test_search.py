@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from feddyn.errors import InputError
-from feddyn.experiments.batch import batches
-from feddyn.experiments.documents import Document
-from feddyn.experiments.search import Outcome, Trials, best, grid, read
-from feddyn.experiments.searching import Searching
-from feddyn.experiments.setting import plans
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.search.batch import batches
+from feddyn.search.driver import Searching
+from feddyn.search.space import Outcome, Trials, best, grid, read
+from feddyn.settings.building import plans
+from feddyn.settings.documents import Document
 from tests.experiments.test_study import start
 from tests.experiments.tiny import setting
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from feddyn.errors import InputError
-from feddyn.experiments import study
-from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.paper import Row
-from feddyn.experiments.setting import plans
-from feddyn.simulation.plan import Plan
-from feddyn.simulation.run import Run, Simulation
+from feddyn.paper import study
+from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.published import Row
+from feddyn.runs.plan import Plan
+from feddyn.runs.run import Run, Simulation
+from feddyn.settings.building import plans
 from tests.experiments.tiny import ROUNDS, job, setting
 
 

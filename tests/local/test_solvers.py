@@ -8,8 +8,8 @@ from torch import nn
 
 import feddyn
 from feddyn.algorithms.base import State
-from feddyn.local import Work
 from feddyn.models.flat import FlatModel
+from feddyn.solvers import Work
 
 METHODS: list[Any] = [
     pytest.param(feddyn.FedAvg(), id="fedavg"),

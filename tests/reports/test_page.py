@@ -11,9 +11,9 @@ import pytest
 from tests.experiments.tiny import setting
 
 from feddyn.errors import InputError
-from feddyn.experiments.setting import plans
 from feddyn.reports.report import make
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.settings.building import plans
 
 HOSTILE = "</script><script>alert(1)</script>"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from feddyn.experiments.catalogue import METHODS, experiments
+from feddyn.paper.catalogue import METHODS, experiments
 from feddyn.reports.paper import Count, table
 from feddyn.reports.records import Entry, Recorded
 

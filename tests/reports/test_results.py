@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.experiments.catalogue import experiments
+from feddyn.paper.catalogue import experiments
 from feddyn.reports.paper import table
 from feddyn.reports.records import entries, find
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import feddyn
 from feddyn.cli import cli
-from feddyn.simulation.checkpoint import Checkpoints
+from feddyn.runs.checkpoint import Checkpoints
 
 from .engine_cases import cases
 

@@ -14,9 +14,9 @@ import feddyn
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
 from feddyn.data.transforms import Images
-from feddyn.local.cohort import Cohort
 from feddyn.models.flat import Loss
 from feddyn.models.stacked import stacked
+from feddyn.solvers.stack import Cohort
 
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=4)
 

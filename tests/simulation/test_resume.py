@@ -21,8 +21,8 @@ import torch
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.simulation import files
-from feddyn.simulation.checkpoint import _digest
+from feddyn.records import files
+from feddyn.runs.checkpoint import _digest
 
 from .engine_cases import cases
 
@@ -216,7 +216,7 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
     undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no room for old ones every checkpoint has all devices; one of those that fails loses none of them."""
-    out, rows = tmp_path / "out", "feddyn.simulation.checkpoint.ROWS"
+    out, rows = tmp_path / "out", "feddyn.runs.checkpoint.ROWS"
     simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=100))
     saver = simulation._saver
     assert saver is not None
@@ -226,7 +226,7 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
             assert len(saver.checkpoints._segments) == line["round"]
         if line["round"] == 5:
             with monkeypatch.context() as patch:
-                patch.setattr("feddyn.simulation.checkpoint.write_whole", _full)
+                patch.setattr("feddyn.runs.checkpoint.write_whole", _full)
                 patch.setattr(rows, -1000)
                 with pytest.raises(feddyn.FeddynError, match="before it is kept"):
                     saver.save(simulation.federation)
@@ -310,7 +310,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(
         return write(path, chunks)
 
     with monkeypatch.context() as patch:
-        patch.setattr("feddyn.simulation.checkpoint.write_whole", full)
+        patch.setattr("feddyn.runs.checkpoint.write_whole", full)
         with pytest.raises(feddyn.FeddynError, match=r"cannot be written to .*No space left.*before it is kept"):
             feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=feddyn.Every(rounds=2))
     feddyn.simulate(**arguments(), out=out, resume=True)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import feddyn
-from feddyn.simulation.crew import Workers
+from feddyn.engine.executors.forked import Workers
 
 from .engine_cases import SGD, cases, outcome
 

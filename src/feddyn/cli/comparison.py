@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from feddyn.errors import InputError
 
 if TYPE_CHECKING:
-    from feddyn.experiments.setting import Named
+    from feddyn.settings.building import Named
 
 FILE = "comparison.json"
 
 
 def write_comparison(directory: Path, named: "Sequence[Named]") -> None:
     """The label and the whole setting of every run; a single run's is in its own record."""
-    from feddyn.simulation.files import write_whole
+    from feddyn.records.files import write_whole
 
     if len(named) > 1:
         runs = [{"label": label, "setting": plan.setting()} for label, plan in named]

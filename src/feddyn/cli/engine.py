@@ -12,10 +12,10 @@ from feddyn.cli.show import leads
 from feddyn.errors import InputError
 
 if TYPE_CHECKING:
-    from feddyn.experiments.study import Lines, Start
+    from feddyn.paper.study import Lines, Start
     from feddyn.reports.tracking import Tracker
-    from feddyn.simulation.plan import Plan
-    from feddyn.simulation.run import Run, Simulation
+    from feddyn.runs.plan import Plan
+    from feddyn.runs.run import Run, Simulation
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
@@ -73,8 +73,8 @@ def alone(command: str) -> None:
 
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":
     """A run with a record, as the options ask for."""
-    from feddyn.simulation.run import Simulation
-    from feddyn.simulation.saving import Every
+    from feddyn.runs.run import Simulation
+    from feddyn.runs.saving import Every
 
     return Simulation(
         plan,

@@ -16,8 +16,8 @@ def report(directories: Sequence[Path], out: Path | None) -> None:
 
     Runs of the paper's experiments (feddyn reproduce) become its tables, ours beside theirs.
     """
+    from feddyn.records.files import refuse_links
     from feddyn.reports.report import make
-    from feddyn.simulation.files import refuse_links
 
     where = out or directories[0] / "report"
     refuse_links(where, itself=out is None)  # a directory that was named may be a link, but not one that was found

@@ -15,8 +15,8 @@ from feddyn.cli.show import progress, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
-    from feddyn.experiments.catalogue import Experiment
-    from feddyn.experiments.study import Trial
+    from feddyn.paper.catalogue import Experiment
+    from feddyn.paper.study import Trial
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
@@ -55,7 +55,7 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
     stopped, and a run that two tables share is computed once. A run stops when it has reached all its targets.
     """
     from feddyn.cli.special import SPECIAL
-    from feddyn.experiments.catalogue import experiments
+    from feddyn.paper.catalogue import experiments
 
     methods = [method.lower() for method in options.pop("methods")]
     choice = Choice(options.pop("rows"), methods, options.pop("rounds"), options.pop("seeds"))
@@ -86,7 +86,7 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
 def _reproduce(
     experiment: "Experiment", choice: Choice, budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
 ) -> None:
-    from feddyn.experiments.study import trials
+    from feddyn.paper.study import trials
 
     found = trials(experiment, out, choice.seeds, choice.rounds, lambda job: choice.keep(job.row, job.method))
     if not found:
@@ -122,8 +122,8 @@ def _absent(found: "Sequence[Trial]") -> dict[str, str]:
 
 def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None, options: Mapping[str, Any]) -> None:
     """Run unit after unit; under a budget, one that still fits before one that does not."""
-    from feddyn.experiments.study import Budget, run, units
-    from feddyn.simulation.memory import keep_freed_memory
+    from feddyn.engine.memory import keep_freed_memory
+    from feddyn.paper.study import Budget, run, units
 
     keep_freed_memory()
     time, cost = Budget(budget), {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}

@@ -16,8 +16,8 @@ from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
-    from feddyn.experiments.setting import Named
-    from feddyn.simulation.run import Run, Simulation
+    from feddyn.runs.run import Run, Simulation
+    from feddyn.settings.building import Named
 
 
 @click.command()
@@ -32,11 +32,11 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
     Under torchrun, all ranks run the setting together.
     """
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import plans
-    from feddyn.simulation.record import claim, key
+    from feddyn.records.record import claim, key
+    from feddyn.settings.building import plans
+    from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
     provide_for(document)
     named = plans(document, changes, seed)
     name = "demo" if file is None else file.stem
@@ -54,9 +54,9 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
 @engine
 def resume(directory: Path, **options: Any) -> None:
     """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import Named, plans
-    from feddyn.simulation.files import refuse_links
+    from feddyn.records.files import refuse_links
+    from feddyn.settings.building import Named, plans
+    from feddyn.settings.documents import read
 
     refuse_links(directory)
     named = []
@@ -75,8 +75,8 @@ def resume(directory: Path, **options: Any) -> None:
 def _simulations(
     named: "Sequence[Named]", directory: Path, options: Mapping[str, Any], resume: bool = False
 ) -> dict[str, "Simulation"]:
-    from feddyn.experiments.documents import slug
-    from feddyn.simulation.memory import keep_freed_memory
+    from feddyn.engine.memory import keep_freed_memory
+    from feddyn.settings.documents import slug
 
     keep_freed_memory()
     places = {label: directory / slug(label) if len(named) > 1 else directory for label, _ in named}
@@ -104,8 +104,8 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options
 @click.command()
 def methods() -> None:
     """List the methods with their parameters."""
-    from feddyn.experiments.methods import METHODS, SOLVERS
-    from feddyn.experiments.schema import parameters
+    from feddyn.settings.names import METHODS, SOLVERS
+    from feddyn.settings.schema import parameters
 
     def signature(make: Any) -> str:
         return ", ".join(

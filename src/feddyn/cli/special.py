@@ -12,15 +12,15 @@ import click
 
 from feddyn.cli.data import provide
 from feddyn.cli.show import progress, show
-from feddyn.data.synthetic import KINDS
+from feddyn.data.datasets.synthetic import KINDS
 from feddyn.errors import InputError
 from feddyn.reports.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.cli.outlook import Choice
-    from feddyn.experiments.documents import Document
-    from feddyn.experiments.estimate import Calibration
-    from feddyn.experiments.synthetic import Curve, Job
+    from feddyn.paper.estimate import Calibration
+    from feddyn.paper.synthetic import Curve, Job
+    from feddyn.settings.documents import Document
 
 
 class Special(ABC):
@@ -50,7 +50,7 @@ class Synthetic(Special):
     runs = 168
 
     def estimate(self, calibration: "Calibration") -> float:
-        from feddyn.experiments import synthetic
+        from feddyn.paper import synthetic
 
         return self._seconds(synthetic.jobs([0]), calibration.workers)
 
@@ -61,8 +61,8 @@ class Synthetic(Special):
 
         import torch
 
-        from feddyn.experiments import synthetic
-        from feddyn.simulation.rehearsal import confined
+        from feddyn.engine.rehearsal import confined
+        from feddyn.paper import synthetic
 
         pace = {}
         for job in todo:
@@ -77,11 +77,11 @@ class Synthetic(Special):
         return sum(job.rounds * pace[len(job.cells), job.cells[0].length] for job in todo) / workers
 
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
-        from feddyn.experiments import paper, synthetic
-        from feddyn.experiments.study import Budget, append_lines
+        from feddyn.engine.executors.forked import cores
+        from feddyn.paper import published, synthetic
+        from feddyn.paper.study import Budget, append_lines
+        from feddyn.records.files import refuse_links
         from feddyn.reports.synthetic import tables
-        from feddyn.simulation.crew import cores
-        from feddyn.simulation.files import refuse_links
 
         rounds, seeds = choice.rounds or synthetic.ROUNDS, range(choice.seeds)
         workers, time = options["workers"] or cores(), Budget(budget)
@@ -120,7 +120,9 @@ class Synthetic(Special):
             return
         kept = [curve for curve in curves.values() if curve.kind in whole and curve.seed in seeds]
         optima = {(kind, seed): synthetic.best(kind, seed) for kind in whole for seed in seeds}
-        for table, stem in zip(tables(kept, optima, paper.rows("synthetic"), rounds), ("table", "best"), strict=True):
+        for table, stem in zip(
+            tables(kept, optima, published.rows("synthetic"), rounds), ("table", "best"), strict=True
+        ):
             show(table)
             table.save(file.parent, stem)
         click.echo(f"tables and curves: {file.parent}")
@@ -132,8 +134,8 @@ def _identity(curve: "Curve") -> tuple[str, int, object]:
 
 def _read(file: Path, rounds: int) -> "list[Curve]":
     """The curves that are there, of at least so many rounds."""
-    from feddyn.experiments.study import read_lines
-    from feddyn.experiments.synthetic import Curve
+    from feddyn.paper.study import read_lines
+    from feddyn.paper.synthetic import Curve
 
     return [Curve.from_line(line, rounds) for line in read_lines(file) if len(line["objectives"]) >= rounds]
 
@@ -151,10 +153,10 @@ class Heterogeneity(Special):
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         import numpy as np
 
-        from feddyn.data import sources
-        from feddyn.data.federations import split_labels
+        from feddyn.data.datasets import sources
+        from feddyn.data.datasets.federations import split_labels
+        from feddyn.records.files import refuse_links
         from feddyn.reports.heterogeneity import class_counts, histograms, table
-        from feddyn.simulation.files import refuse_links
 
         if dry_run:
             click.echo("nothing is trained: a few seconds")
@@ -186,7 +188,7 @@ class Search(Special):
         self.name, self.title, self.rows, self.runs = name, title, rows, runs
 
     def _documents(self) -> "Mapping[str, Document]":
-        from feddyn.experiments.searches import searches
+        from feddyn.paper.searches import searches
 
         return searches()[self.name]
 
@@ -194,7 +196,7 @@ class Search(Special):
         return sum(self._seconds(document, document["rounds"], calibration) for document in self._documents().values())
 
     def _seconds(self, document: "Document", rounds: int, calibration: "Calibration") -> float:
-        from feddyn.experiments.search import grid, read
+        from feddyn.search.space import grid, read
 
         _, methods = read(document)
         found = [candidate for method in methods for candidate in grid(method)]
@@ -202,8 +204,8 @@ class Search(Special):
 
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         from feddyn.cli.sweep import search
-        from feddyn.experiments.estimate import Calibration
-        from feddyn.simulation.crew import cores
+        from feddyn.engine.executors.forked import cores
+        from feddyn.paper.estimate import Calibration
 
         if budget is not None:
             raise InputError(f"{self.name} has no --budget: interrupt it when you like, the same command goes on")

@@ -15,8 +15,8 @@ from feddyn.errors import InputError
 from feddyn.reports.tables import Table, transmitted
 
 if TYPE_CHECKING:
-    from feddyn.experiments.documents import Document
-    from feddyn.experiments.search import Method, Outcome
+    from feddyn.search.space import Method, Outcome
+    from feddyn.settings.documents import Document
 
 SHOWN = 8
 """Candidates of a method in the table on the terminal; the file has all."""
@@ -33,7 +33,7 @@ def sweep(file: Path, seed: int | None, out: Path | None, **options: Any) -> Non
     Grid, random, or successive halving. The best setting of every method is written to best.toml, for `feddyn run`.
     The same command goes on with a search that was interrupted.
     """
-    from feddyn.experiments.documents import read
+    from feddyn.settings.documents import read
 
     document = read(file)
     alone("sweep")
@@ -48,9 +48,9 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     """Carry out a search, or what is left of it, and show and write down what it found."""
     import tomli_w
 
-    from feddyn.experiments.search import best, read
-    from feddyn.experiments.searching import Searching
-    from feddyn.simulation.files import refuse_links, write_whole
+    from feddyn.records.files import refuse_links, write_whole
+    from feddyn.search.driver import Searching
+    from feddyn.search.space import best, read
 
     refuse_links(directory)
     provide_for(document)

@@ -30,12 +30,12 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     Runs the exact algorithm with the alpha of each theorem on quadratics and logistic regression, for several m/P and
     heterogeneities. Exit code 1: something does not hold.
     """
+    from feddyn.engine.executors.forked import cores
+    from feddyn.engine.executors.pool import each
+    from feddyn.records.files import refuse_links
     from feddyn.reports import theory as report
-    from feddyn.simulation.crew import cores
-    from feddyn.simulation.files import refuse_links
-    from feddyn.simulation.pool import each
-    from feddyn.theory import practice
-    from feddyn.theory.survey import DEVICES, THEOREMS, jobs, survey
+    from feddyn.theory.verification import practice
+    from feddyn.theory.verification.survey import DEVICES, THEOREMS, jobs, survey
 
     names = [name for name in THEOREMS if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
     for pattern in patterns:
@@ -94,10 +94,10 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
     """
     import feddyn
     from feddyn.cli.data import provide_for
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import plans
+    from feddyn.settings.building import plans
+    from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
     provide_for(document)
     plan = plans(document, changes)[0].plan
     advice = feddyn.suggest_alpha(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import InputError
-from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.study import lines, reached, read_lines
+from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.study import lines, reached, read_lines
 
 
 @dataclass(frozen=True)

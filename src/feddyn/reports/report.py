@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feddyn.errors import FeddynError, InputError
-from feddyn.experiments.catalogue import experiments
-from feddyn.experiments.searching import FILE as TRIALS
+from feddyn.paper.catalogue import experiments
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
 from feddyn.reports.records import Curve, Entry, Group, Recorded, entries, find
 from feddyn.reports.tables import Table, duration, transmitted
+from feddyn.search.driver import FILE as TRIALS
 
 
 class Report(NamedTuple):
@@ -78,7 +78,7 @@ def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[Path, list[Curve
 
 def _labels(folder: Path) -> dict[str, str]:
     """What a comparison calls its runs, by directory."""
-    from feddyn.experiments.documents import slug
+    from feddyn.settings.documents import slug
 
     try:
         runs = json.loads((folder / "comparison.json").read_bytes())["runs"]

@@ -1,0 +1,137 @@
+"""Several processes, on one machine or many, that run the same simulation together, started with torchrun.
+
+Every rank keeps the server's state and takes its part of the active devices; what they report is all-reduced, exactly,
+so that all ranks make the same next step. A device's state lives with the rank that trained it last and moves when
+another one is to train it.
+"""
+
+import atexit
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+
+from feddyn.engine.store import Store
+from feddyn.errors import DivergenceError, FeddynError, InputError
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """The group of processes that this one is part of."""
+
+    def __init__(self) -> None:
+        if not dist.is_initialized():
+            # device states and control are on the CPU whatever the model is on
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            dist.init_process_group(backend, timeout=timedelta(hours=2))
+            atexit.register(dist.destroy_process_group)
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self._home: dict[int, int] = {}
+
+    def require_same(self, what: str, value: str) -> None:
+        """Refuse to go on where the ranks do not agree."""
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        if len(set(values)) > 1:
+            other = next(rank for rank, theirs in enumerate(values) if theirs != values[0])
+            raise InputError(
+                f"the ranks do not run the same {what}: rank {other} differs from rank 0; give all of them the same "
+                "setting, data and version of feddyn"
+            )
+
+    def assign(self, groups: Sequence[Sequence[int]], costs: Sequence[int]) -> list[int]:
+        """A rank for each group of devices, all with about the same work; groups come longest first. Of two ranks with
+        the same work, the one where more of the group's states are takes it."""
+        loads, chosen = [0] * self.size, []
+        for group, cost in zip(groups, costs, strict=True):
+            at_home = [sum(self._home.get(k) == rank for k in group) for rank in range(self.size)]
+            best = min(range(self.size), key=lambda rank: (loads[rank], -at_home[rank], rank))
+            loads[best] += cost
+            chosen.append(best)
+        return chosen
+
+    def fetch(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> dict[int, int]:
+        """Send and receive the states of devices that are to be trained elsewhere; where in the store they were put."""
+        arrived: dict[int, int] = {}
+        moves = [
+            (k, self._home[k], owner)
+            for group, owner in zip(groups, owners, strict=True)
+            for k in group
+            if self._home.get(k, owner) != owner
+        ]
+        if store.width == 0 or not moves:
+            return arrived
+        pending, rows = [], {}
+        for k, home, owner in moves:
+            if home == self.rank:
+                pending.append(dist.isend(store.read([store.slots[k]])[0], owner))
+            elif owner == self.rank:
+                rows[k] = torch.empty(store.width, dtype=store.dtype)
+                pending.append(dist.irecv(rows[k], home))
+        for transfer in pending:
+            if transfer is not None:
+                transfer.wait()
+        for k, row in rows.items():
+            (arrived[k],) = store.stage([k])
+            store.write([arrived[k]], store.named(row))
+        return arrived
+
+    def settle(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> None:
+        """After a round: devices live where they were trained."""
+        for group, owner in zip(groups, owners, strict=True):
+            for k in group:
+                if owner != self.rank and k in store:
+                    store.forget(k)
+                self._home[k] = owner
+
+    def from_first(self, what: T) -> T:
+        """What the first rank has."""
+        box = [what]
+        dist.broadcast_object_list(box)
+        return box[0]
+
+    def adopt(self, devices: Sequence[int]) -> None:
+        """Note that the first rank has the states of these devices."""
+        self._home = dict.fromkeys(devices, 0)
+
+    def bring_home(self, store: Store) -> None:
+        """Move all states to the first rank."""
+        away = [[k] for k, home in sorted(self._home.items()) if home != 0]
+        for k, slot in self.fetch(store, away, [0] * len(away)).items():
+            store.commit([k], [slot])
+        self.settle(store, away, [0] * len(away))
+
+    def total(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The sum over the ranks, in place."""
+        dist.all_reduce(numbers)
+        return numbers
+
+    def guarded(self, work: Callable[[], T]) -> T:
+        """Do something that may fail on one rank: then all raise, so that nobody waits for who is gone. Of several
+        errors the one with the lowest place in the round counts, which is the one that a single process would meet."""
+        error, result = None, None
+        try:
+            result = work()
+        except Exception as caught:
+            error = caught
+        if int(self.total(torch.tensor(int(error is not None)))) == 0:
+            return cast(T, result)
+        found: list[Any] = [None] * self.size
+        place = (getattr(error, "place", 0), self.rank)
+        dist.all_gather_object(found, None if error is None else (place, str(error), type(error).__name__))
+        first, words, kind = min(item for item in found if item is not None)
+        if error is not None and place == first:
+            raise error
+        known: dict[str, type[FeddynError]] = {"InputError": InputError, "DivergenceError": DivergenceError}
+        raise known.get(kind, FeddynError)(words if kind.endswith("Error") else f"{kind}: {words}")
+
+
+def ranks() -> Ranks | None:
+    """The group that torchrun started this process in, or that is initialised already; None where there is none."""
+    started = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    joined = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return Ranks() if started or joined else None
