@@ -95,14 +95,7 @@ class Simulation:
             return Federation(plan, state_memory=state_memory, ranks=self._group)
 
         self.federation = self._group.guarded(federation) if self._group else federation()
-        initial = self.federation.evaluate()
-        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
-            raise InputError(
-                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
-            )
-        if plan.target is not None and plan.target.metric not in initial[plan.target.model]:
-            known = ", ".join(initial[plan.target.model])
-            raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
+        initial = self._group.guarded(self._initial) if self._group else self._initial()
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
         self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
@@ -110,6 +103,18 @@ class Simulation:
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found
             self._find_target()
+
+    def _initial(self) -> dict[str, Figures]:
+        """The figures of the initial model, which must make sense."""
+        initial, target = self.federation.evaluate(), self.plan.target
+        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
+            raise InputError(
+                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
+            )
+        if target is not None and target.metric not in initial[target.model]:
+            known = ", ".join(initial[target.model])
+            raise InputError(f"target: there is no {target.metric} for this model and data; there is: {known}")
+        return initial
 
     def __iter__(self) -> Generator[Line, None, None]:
         """The run, round by round; it can be run once."""
