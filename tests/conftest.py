@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 import feddyn
 from feddyn.data.stored import Stored
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")  # a busy machine is no fault
 
 
 def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0) -> Stored:

@@ -26,7 +26,7 @@ def test_samples_go_to_their_devices() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_sample_has_one_owner(owners: list[int], random: Any) -> None:
     names = [f"site {owner}" for owner in owners]
     x = np.arange(len(names), dtype=np.float64)[:, None]

@@ -6,6 +6,7 @@ import sys
 import click
 
 from feddyn.cli.data import data, partition
+from feddyn.cli.engine import under_torchrun
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
@@ -32,16 +33,27 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("feddyn: interrupted; what was written until then is kept", err=True)
+        if not under_torchrun():  # which says itself whom it ended, and why
+            click.echo("feddyn: interrupted; what was written until then is kept", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        _fail(error.format_message())
+        _fail(error.format_message(), error)
     except FeddynError as error:
-        _fail(str(error))
+        _fail(str(error), error)
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror}")
+        _fail(f"{error.filename or 'a file'}: {error.strerror}", error)
 
 
-def _fail(sentence: str) -> None:
-    click.echo(f"feddyn: {sentence}", err=True)
+def _fail(sentence: str, error: Exception) -> None:
+    if _is_ours(error):
+        click.echo(f"feddyn: {sentence}", err=True)
     sys.exit(2)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether this process says an error: of those that all ranks raise, the first one does."""
+    if not getattr(error, "everywhere", False):
+        return True
+    from feddyn.engine.executors.ranks import has_the_last_word
+
+    return has_the_last_word()

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from feddyn.reports.tracking import Tracker
     from feddyn.runs.plan import Plan
     from feddyn.runs.run import Run, Simulation
+
+T = TypeVar("T")
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
@@ -65,9 +67,21 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def under_torchrun() -> bool:
+    """Whether this process is one of several that run a setting together."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def together(work: Callable[[], T]) -> T:
+    """Do something that may fail; under torchrun, where one rank fails all raise its error."""
+    from feddyn.engine.executors.ranks import ranks
+
+    return group.guarded(work) if (group := ranks()) else work()
+
+
 def alone(command: str) -> None:
     """Refuse to be started by torchrun, where a command has many runs to look after."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if under_torchrun():
         raise InputError(f"feddyn {command} does not run under torchrun: use --workers, or feddyn run for one setting")
 
 

@@ -10,7 +10,7 @@ import click
 import feddyn
 from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide_for
-from feddyn.cli.engine import engine, rounds, simulation
+from feddyn.cli.engine import engine, rounds, simulation, together
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.reports.tables import Table, comparison
@@ -36,16 +36,23 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.settings.building import plans
     from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
-    provide_for(document)
-    named = plans(document, changes, seed)
+    def prepare() -> "list[Named]":
+        document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
+        provide_for(document)
+        return plans(document, changes, seed)
+
+    named = together(prepare)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
     simulations = _simulations(named, directory, options)
-    if leads():
-        claim(directory)
-        write_comparison(directory, named)
+
+    def begin() -> None:
+        if leads():
+            claim(directory)
+            write_comparison(directory, named)
+
+    together(begin)
     _carry_out(simulations, directory, options)
 
 
@@ -58,12 +65,16 @@ def resume(directory: Path, **options: Any) -> None:
     from feddyn.settings.building import Named, plans
     from feddyn.settings.documents import read
 
-    refuse_links(directory)
-    named = []
-    runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
-    for label, document in runs:
-        provide_for(document)
-        named += [Named(label, plan) for _, plan in plans(document)]
+    def prepare() -> list[Named]:
+        refuse_links(directory)
+        named = []
+        runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
+        for label, document in runs:
+            provide_for(document)
+            named += [Named(label, plan) for _, plan in plans(document)]
+        return named
+
+    named = together(prepare)
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):
         if leads():
@@ -91,14 +102,18 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options
         if leads():
             click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
         sys.exit(130)
-    if leads():
-        for label, simulation in simulations.items():
-            for name in simulation.passed_over:
-                click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
-        _conclude(simulations, directory)
-    failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
-    if failed:
-        raise FeddynError("; ".join(failed))
+
+    def conclude() -> None:
+        if leads():
+            for label, simulation in simulations.items():
+                for name in simulation.passed_over:
+                    click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
+            _conclude(simulations, directory)
+        failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
+        if failed:
+            raise FeddynError("; ".join(failed))
+
+    together(conclude)
 
 
 @click.command()

@@ -11,16 +11,16 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.errors import InputError
-from feddyn.identity import describe
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
-from feddyn.models.flat import FlatModel, Loss
 from feddyn.engine.evaluation import Evaluation, Target
 from feddyn.engine.grouping import cohort_size
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation, Sampler
+from feddyn.errors import InputError
+from feddyn.identity import describe
+from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.record import Setting
+from feddyn.solvers.sgd import SGD
+from feddyn.solvers.work import Solver
 
 
 @dataclass(frozen=True)

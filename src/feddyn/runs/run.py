@@ -13,18 +13,18 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
-from feddyn.solvers.work import Solver
-from feddyn.models.flat import Loss, with_parameters
 from feddyn.engine.evaluation import Evaluation, Figures, Name, Target
+from feddyn.engine.executors.ranks import ranks
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
 from feddyn.engine.participation import Participation, Sampler
-from feddyn.runs.plan import Plan
-from feddyn.engine.executors.ranks import ranks
-from feddyn.records.record import Line, Setting, key
-from feddyn.runs.saving import Every, Saver
 from feddyn.engine.trainer import HELP
+from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
+from feddyn.models.flat import Loss, with_parameters
+from feddyn.records.record import Line, Setting, key
+from feddyn.runs.plan import Plan
+from feddyn.runs.saving import Every, Saver
+from feddyn.solvers.work import Solver
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
@@ -101,14 +101,7 @@ class Simulation:
             return Federation(plan, state_memory=state_memory, ranks=self._group)
 
         self.federation = self._group.guarded(federation) if self._group else federation()
-        initial = self.federation.evaluate()
-        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
-            raise InputError(
-                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
-            )
-        if plan.target is not None and plan.target.metric not in initial[plan.target.model]:
-            known = ", ".join(initial[plan.target.model])
-            raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
+        initial = self._group.guarded(self._initial) if self._group else self._initial()
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
         self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
@@ -118,6 +111,18 @@ class Simulation:
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found
             self._find_target()
+
+    def _initial(self) -> dict[str, Figures]:
+        """The figures of the initial model, which must make sense."""
+        initial, target = self.federation.evaluate(), self.plan.target
+        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
+            raise InputError(
+                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
+            )
+        if target is not None and target.metric not in initial[target.model]:
+            known = ", ".join(initial[target.model])
+            raise InputError(f"target: there is no {target.metric} for this model and data; there is: {known}")
+        return initial
 
     def __iter__(self) -> Generator[Line, None, None]:
         """The run, round by round; it can be run once."""

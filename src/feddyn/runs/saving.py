@@ -8,11 +8,11 @@ from typing import Any
 
 from feddyn.algorithms.base import Vector
 from feddyn.checks import require_number, require_whole
-from feddyn.runs.checkpoint import Checkpoints, Position
-from feddyn.engine.federation import Federation
 from feddyn.engine.executors.ranks import Ranks
-from feddyn.records.record import Line, Record, Setting, ended, key, results
+from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
+from feddyn.records.record import Line, Record, Setting, ended, key, results
+from feddyn.runs.checkpoint import Checkpoints, Position
 
 
 @dataclass(frozen=True)

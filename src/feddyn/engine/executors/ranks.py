@@ -7,6 +7,7 @@ another one is to train it.
 
 import atexit
 import os
+import signal
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -14,10 +15,12 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 
+from feddyn.engine.shield import SIGNALS
 from feddyn.engine.store import Store
 from feddyn.errors import DivergenceError, FeddynError, InputError
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 
 class Ranks:
@@ -38,10 +41,11 @@ class Ranks:
         dist.all_gather_object(values, value)
         if len(set(values)) > 1:
             other = next(rank for rank, theirs in enumerate(values) if theirs != values[0])
-            raise InputError(
+            error = InputError(
                 f"the ranks do not run the same {what}: rank {other} differs from rank 0; give all of them the same "
                 "setting, data and version of feddyn"
             )
+            raise _everywhere(error)
 
     def assign(self, groups: Sequence[Sequence[int]], costs: Sequence[int]) -> list[int]:
         """A rank for each group of devices, all with about the same work; groups come longest first. Of two ranks with
@@ -125,9 +129,30 @@ class Ranks:
         dist.all_gather_object(found, None if error is None else (place, str(error), type(error).__name__))
         first, words, kind = min(item for item in found if item is not None)
         if error is not None and place == first:
-            raise error
+            raise _everywhere(error)
         known: dict[str, type[FeddynError]] = {"InputError": InputError, "DivergenceError": DivergenceError}
-        raise known.get(kind, FeddynError)(words if kind.endswith("Error") else f"{kind}: {words}")
+        raise _everywhere(known.get(kind, FeddynError)(words if kind.endswith("Error") else f"{kind}: {words}"))
+
+
+def _everywhere(error: E) -> E:
+    """Mark an error as one that all ranks raise, for whoever says it."""
+    error.everywhere = True  # type: ignore[attr-defined]
+    return error
+
+
+def has_the_last_word() -> bool:
+    """Whether this rank is to say an error that all of them raised and now end with: the first one is.
+
+    They wait for each other here, and do not mind signals from here on: as soon as one has ended, torchrun sends
+    SIGTERM to the others, which may still have to write or to say something.
+    """
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        dist.all_reduce(torch.zeros(1))
+    except RuntimeError:
+        return True  # another rank has failed in another way meanwhile
+    return dist.get_rank() == 0
 
 
 def ranks() -> Ranks | None:
