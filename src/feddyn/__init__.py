@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Problem, Scaffold, Solution
     from feddyn.data.datasets.synthetic import synthetic
     from feddyn.data.population import Population
-    from feddyn.engine.evaluation import Evaluation, Target
     from feddyn.engine.links import Links
     from feddyn.errors import DivergenceError, FeddynError, InputError
+    from feddyn.metrics import Evaluation, Metric, Target
     from feddyn.models.flat import FlatModel
     from feddyn.runs.plan import Plan
     from feddyn.runs.run import Run, Simulation, simulate
@@ -36,7 +36,7 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.engine.evaluation": ("Evaluation", "Target"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run", "Simulation", "simulate"),
@@ -60,6 +60,7 @@ __all__ = [
     "FlatModel",
     "InputError",
     "Links",
+    "Metric",
     "OneStep",
     "Plan",
     "Population",

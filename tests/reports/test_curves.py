@@ -21,7 +21,7 @@ def test_the_best_values_are_of_the_rounds_that_all_have(tmp_path: Path, monkeyp
     """The second alpha has five rounds and is best in its last; after three, which all have, the first one is."""
     pytest.importorskip("matplotlib")
     drawn: list[Any] = []
-    monkeypatch.setattr(curves, "_save", lambda canvas, *_: drawn.append(canvas) or [])
+    monkeypatch.setattr(curves, "_save", lambda canvas, *_: drawn.append(canvas))
     runs = [record(0.1, [0.2, 0.3, 0.35, 0.5, 0.9]), record(0.01, [0.2, 0.4, 0.3])]
     curves.best_values(Group("alpha", [Curve("FedDyn", 0, run, "") for run in runs]), tmp_path, "best")
     (axes,) = drawn[0].axes

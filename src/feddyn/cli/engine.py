@@ -10,6 +10,7 @@ import click
 
 from feddyn.cli.show import leads
 from feddyn.errors import InputError
+from feddyn.records.record import Status
 
 if TYPE_CHECKING:
     from feddyn.paper.study import Lines, Start
@@ -74,9 +75,9 @@ def under_torchrun() -> bool:
 
 def together(work: Callable[[], T]) -> T:
     """Do something that may fail; under torchrun, where one rank fails all raise its error."""
-    from feddyn.engine.executors.ranks import ranks
+    from feddyn.engine.executors.ranks import group
 
-    return group.guarded(work) if (group := ranks()) else work()
+    return group().guarded(work)
 
 
 def alone(command: str) -> None:
@@ -113,7 +114,7 @@ def start(options: Mapping[str, Any]) -> "Start":
 def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> "Lines":
     """The rounds of a run that has not ended, shown where the options ask for; then its memory is given back."""
     trackers: list[Tracker] | None = None
-    lines = iter(simulation) if simulation.run.status == "running" else None
+    lines = iter(simulation) if simulation.run.status is Status.RUNNING else None
     try:
         for line in lines or ():
             if trackers is None:
@@ -126,7 +127,7 @@ def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> 
             lines.close()
         for tracker in trackers or ():
             tracker.close(simulation.run.status)
-        simulation.federation.trainer.store.clear()
+        simulation.federation.store.clear()
 
 
 def _trackers(simulation: "Simulation", label: str, done: int, options: Mapping[str, Any]) -> "list[Tracker]":

@@ -13,10 +13,11 @@ from feddyn.cli.data import provide_for
 from feddyn.cli.engine import engine, rounds, simulation, together
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
+from feddyn.records.record import Status
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
-    from feddyn.runs.run import Run, Simulation
+    from feddyn.runs.run import Simulation
     from feddyn.settings.building import Named
 
 
@@ -76,7 +77,7 @@ def resume(directory: Path, **options: Any) -> None:
 
     named = together(prepare)
     simulations = _simulations(named, directory, options, resume=True)
-    if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):
+    if all(simulation.run.status.complete for simulation in simulations.values()):
         if leads():
             click.echo(f"{directory} is complete: there is nothing to do")
         return
@@ -109,7 +110,7 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options
                 for name in simulation.passed_over:
                     click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
             _conclude(simulations, directory)
-        failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
+        failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status is Status.DIVERGED]
         if failed:
             raise FeddynError("; ".join(failed))
 
@@ -137,7 +138,7 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     with progress("round") as report:
         for label, simulation in simulations.items():
             run, planned = simulation.run, simulation.plan.rounds
-            model, metric = _metric(run)
+            model, metric = run.headline
             try:
                 for line in rounds(simulation, label, options):
                     figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
@@ -153,11 +154,12 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     from feddyn.reports.curves import convergence
 
     reference, first = next(iter(simulations.items()))
-    model, metric = _metric(first.run)
+    model, metric = first.run.headline
     target = None if first.plan.target is None else first.plan.target.value
     title = "models transmitted"
     if target is not None:
-        title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
+        sign = ">=" if first.plan.evaluation.directions[metric] == "higher" else "<="
+        title += f" to reach {metric} {sign} {target:.4g}"
     summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
     table = comparison(title, summaries, reference, model=model, metric=metric, target=target is not None)
     show(table)
@@ -168,11 +170,3 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
         click.echo(f"record, table and plot: {directory}")
     except FeddynError as error:
         click.echo(f"record and table: {directory} ({error})")
-
-
-def _metric(run: "Run") -> tuple[str, str]:
-    """Which model and figure to show: the target's, else the last model's accuracy, else its loss."""
-    if target := run.setting.get("target"):
-        return target["model"], target["metric"]
-    model, figures = list(run.initial.items())[-1]
-    return model, "accuracy" if "accuracy" in figures else "loss"

@@ -99,7 +99,7 @@ def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
     return alike and bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
 
 
-def cohorts(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:
+def groups_of(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:
     """Devices in groups of at most `largest`, as equal as can be, the devices with the most samples first: in a group
     they wait for each other, and between processes the long tasks are best given out first."""
     order = sorted(range(len(devices)), key=lambda i: (-sizes[i], devices[i]))

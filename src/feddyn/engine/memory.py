@@ -2,8 +2,11 @@
 
 import ctypes
 import mmap
+import os
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import torch
 
@@ -30,3 +33,11 @@ def keep_freed_memory() -> None:
         malloc = ctypes.CDLL(None)
         malloc.mallopt(_MMAP_THRESHOLD, _KEEP)
         malloc.mallopt(_TRIM_THRESHOLD, _KEEP)
+
+
+def quarter_of_memory() -> int:
+    """A quarter of the machine's memory, or of what a container may have of it, shared with other ranks on it."""
+    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        limit = min(limit, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return limit // 4 // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

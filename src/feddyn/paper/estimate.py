@@ -13,7 +13,7 @@ from feddyn.algorithms import FedDyn
 from feddyn.data.datasets.published import SOURCES
 from feddyn.data.stored import Stored, from_arrays
 from feddyn.data.transforms import Images, Tokens
-from feddyn.engine.evaluation import Evaluation
+from feddyn.metrics import Evaluation
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Simulation
 from feddyn.settings.documents import Document

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from feddyn.errors import DivergenceError, InputError
 from feddyn.paper.catalogue import Experiment, Job
-from feddyn.records.record import Line, ended
+from feddyn.records.record import Line, Status, ended
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.settings.building import plans
@@ -110,7 +110,7 @@ def trials(
         for job in filter(wanted, experiment.jobs):
             where, limit = directory / job.directory(seed), job.document["rounds"]
             state = ended(where)
-            diverged = state is not None and state["status"] == "diverged"
+            diverged = state is not None and state["status"] == Status.DIVERGED
             found.append(Trial(job, seed, where, min(rounds or limit, limit), lines(where), diverged))
     return found
 

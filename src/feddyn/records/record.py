@@ -20,20 +20,39 @@ import tomllib
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import tomli_w
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors import SafetensorError, deserialize
 
-from feddyn.algorithms.base import Vector
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import refuse_links, write_whole
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
+
+
+class Status(StrEnum):
+    """How far a run is."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    REACHED = "target reached"
+    DIVERGED = "diverged"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was asked for is done."""
+        return self in (Status.FINISHED, Status.REACHED)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it cannot go on."""
+        return self.complete or self is Status.DIVERGED
 
 
 HEADING = "# feddyn run "
@@ -102,7 +121,7 @@ class Record:
                 word: time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "machine": platform.platform(),
                 "python": platform.python_version(),
-                "torch": torch.__version__,
+                "torch": version("torch"),
             }
         )
 
@@ -133,11 +152,10 @@ class Record:
         os.fsync(self._rounds.fileno())
         return self._rounds.tell()
 
-    def close(self, summary: Mapping[str, Any], models: Mapping[str, Vector]) -> None:
-        """Write down how the run ended."""
-        vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in models.items()}
+    def close(self, summary: Mapping[str, Any], models: bytes) -> None:
+        """Write down how the run ended, and its models, which are a safetensors file."""
         try:
-            write_whole(self.directory / "models.safetensors", [save(vectors)])
+            write_whole(self.directory / "models.safetensors", [models])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
             write_whole(self.directory / "summary.json", [text.encode()])
         except OSError as error:
@@ -159,19 +177,21 @@ def ended(directory: Path) -> Mapping[str, Any] | None:
     """The summary of a run that went to its end, or diverged; None for one that can go on."""
     try:
         summary: dict[str, Any] = json.loads((directory / "summary.json").read_bytes())
-        return summary if summary["status"] in ("finished", "target reached", "diverged") else None
+        return summary if Status(summary["status"]).ended else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list[Line], dict[str, Vector]]:
-    """The lines and models of a run that has ended after so many rounds."""
+def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list[Line], bytes]:
+    """The lines and the models, as a safetensors file, of a run that has ended after so many rounds."""
     _require_same(directory, setting)
     try:
         lines = [json.loads(line) for line in (directory / "rounds.jsonl").read_bytes().splitlines()]
         if len(lines) != rounds:
             raise ValueError(f"rounds.jsonl has {len(lines)} of {rounds} rounds")
-        return lines, load((directory / "models.safetensors").read_bytes())
+        models = (directory / "models.safetensors").read_bytes()
+        deserialize(models)  # type: ignore[no-untyped-call]
+        return lines, models
     except (OSError, ValueError, SafetensorError) as error:
         raise FeddynError(f"the record in {directory} is damaged: {error}") from None
 

@@ -36,10 +36,10 @@ def convergence(
         )
     if target is not None:
         axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")
-    if metric != "accuracy":
+    if metric in ("loss", "objective"):
         axes.set_yscale("log")
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
-    axes.set_ylabel({"objective": "training objective", "loss": "loss", "accuracy": "accuracy"}[metric])
+    axes.set_ylabel("training objective" if metric == "objective" else metric)
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
     axes.legend(frameon=False)
     canvas.savefig(path, dpi=150)

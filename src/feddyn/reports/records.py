@@ -11,6 +11,7 @@ from typing import Any
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import Experiment, Job
 from feddyn.paper.study import lines, reached, read_lines
+from feddyn.records.record import Status
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Entry:
     @property
     def status(self) -> str:
         """Of a run that stops when it has reached what is wanted of it, and can go on."""
-        if self.record.status in ("interrupted", "running"):
+        if not Status(self.record.status).ended:
             wanted = self.job.targets
             done = wanted and all(reached(self.record.history, target) for target in wanted)
             return "targets reached" if done else f"paused, {self.job.document['rounds']} planned"

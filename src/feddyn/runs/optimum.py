@@ -8,8 +8,8 @@ from torch import nn
 
 from feddyn.algorithms.fedavg import FedAvg
 from feddyn.data.stored import Stored
-from feddyn.engine.evaluation import Evaluation
 from feddyn.errors import InputError
+from feddyn.metrics import Evaluation
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Simulation
 from feddyn.solvers.exact import Exact

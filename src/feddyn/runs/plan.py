@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.engine.evaluation import Evaluation, Target
 from feddyn.engine.grouping import cohort_size
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation, Sampler
-from feddyn.errors import InputError
+from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
+from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.record import Setting
 from feddyn.solvers.sgd import SGD
@@ -63,15 +64,22 @@ class Plan:
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
-        sampler = self.sampler()
+        self.sampler()  # refuses what cannot be meant
         if isinstance(self.participation, Sequence):
             schedule = [[int(device) for device in active] for active in self.participation]
             object.__setattr__(self, "participation", schedule)
         if self.cohort is not None:
             require_whole("", "cohort", self.cohort, 1)
+        if self.target is not None and self.target.metric not in (known := self.evaluation.directions):
+            raise InputError(
+                f"target: metric {self.target.metric!r} is not known; {nearest(self.target.metric, known)}"
+            )
+
+    @cached_property
+    def stack(self) -> int:
+        """How many devices are trained as one batched computation at most; 1: one by one."""
         model = FlatModel(self.model, self.loss)
-        size = cohort_size(self.cohort, model, self.population, self.solver, sampler.expected)
-        object.__setattr__(self, "cohort", size)
+        return cohort_size(self.cohort, model, self.population, self.solver, self.sampler().expected)
 
     def sampler(self) -> Sampler:
         """Who is active when."""
@@ -87,9 +95,9 @@ class Plan:
             "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
-            "cohort": self.cohort,
+            "cohort": self.stack,
             **({"links": _fields(self.links)} if self.links else {}),
-            "evaluation": {"every": self.evaluation.every, "models": list(self.evaluation.models)},
+            "evaluation": self._evaluation(),
         }
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
@@ -97,7 +105,23 @@ class Plan:
             parts["target"] = _fields(self.target)
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
         needs += ["loss"] if "loss" in parts else []
+        needs += ["evaluation"] if self.evaluation.metrics else []
         return {"needs": needs, **parts} if needs else parts
+
+    def _evaluation(self) -> dict[str, Any]:
+        """What is not the default stands there only where it is asked for."""
+        evaluation = self.evaluation
+        found: dict[str, Any] = {"every": evaluation.every, "models": list(evaluation.models)}
+        if evaluation.metrics:
+            found["metrics"] = [
+                {"name": metric.name, "better": metric.better, **_code(metric)} for metric in evaluation.metrics
+            ]
+        return found | ({"devices": True} if evaluation.devices else {})
+
+
+def _code(metric: Metric) -> dict[str, Any]:
+    """What a metric of one's own computes, by its hash."""
+    return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
 
 
 def table(part: object) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,15 +13,15 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.engine.evaluation import Evaluation, Figures, Name, Target
-from feddyn.engine.executors.ranks import ranks
+from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
 from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.trainer import HELP
 from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
+from feddyn.metrics import Evaluation, Figures, Metric, Name, Target, headline, spread
 from feddyn.models.flat import Loss, with_parameters
-from feddyn.records.record import Line, Setting, key
+from feddyn.records.record import Line, Setting, Status, key
 from feddyn.runs.plan import Plan
 from feddyn.runs.saving import Every, Saver
 from feddyn.solvers.work import Solver
@@ -41,15 +41,21 @@ class Run:
     models: dict[str, Vector] = field(repr=False)
     initial: dict[str, Figures]
     history: list[Line] = field(default_factory=list, repr=False)
-    status: str = "running"
+    status: Status = Status.RUNNING
     message: str = ""
     reached: Line | None = None
+    on_devices: dict[str, list[float]] = field(default_factory=dict, repr=False)
 
     def model(self, name: Name = "all") -> nn.Module:
         """A module of its own with the parameters of the `server`, `active` or `all` model."""
         if name not in self.models:
             raise InputError(f"the model {name!r} is not known; {nearest(str(name), self.models)}")
         return with_parameters(self.module, self.models[name])
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The model and the metric that count."""
+        return headline(self.setting, self.initial)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -91,17 +97,12 @@ class Simulation:
         for name, value, least in (("workers", workers, 1), ("state_memory", state_memory, 0)):
             if value is not None:
                 require_whole("", name, value, least)
-        self.plan, self.workers, self._group = plan, workers, ranks()
+        self.plan, self.workers, self._group = plan, workers, group()
         self.out = None if out is None else Path(out)
         setting = plan.setting()
-        if self._group:
-            self._group.require_same("simulation", key(setting))
-
-        def federation() -> Federation:
-            return Federation(plan, state_memory=state_memory, ranks=self._group)
-
-        self.federation = self._group.guarded(federation) if self._group else federation()
-        initial = self._group.guarded(self._initial) if self._group else self._initial()
+        self._group.require_same("simulation", key(setting))
+        self.federation = self._group.guarded(lambda: self._federation(state_memory))
+        initial = self._group.guarded(self._initial)
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
         self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
@@ -111,6 +112,21 @@ class Simulation:
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found
             self._find_target()
+
+    def _federation(self, state_memory: int | None) -> Federation:
+        plan = self.plan
+        return Federation(
+            plan.model,
+            plan.population,
+            plan.algorithm,
+            plan.solver,
+            loss=plan.loss,
+            seed=plan.seed,
+            stack=plan.stack,
+            evaluation=plan.evaluation,
+            group=self._group,
+            state_memory=state_memory,
+        )
 
     def _initial(self) -> dict[str, Figures]:
         """The figures of the initial model, which must make sense."""
@@ -126,8 +142,8 @@ class Simulation:
 
     def __iter__(self) -> Generator[Line, None, None]:
         """The run, round by round; it can be run once."""
-        run, target, saver = self.run, self.plan.target, self._saver
-        if run.status != "running" or run.history:
+        run, saver = self.run, self._saver
+        if run.status is not Status.RUNNING or run.history:
             raise FeddynError("this simulation has been run: make a new one")
         if saver:
             run.history, run.models = saver.open(self.federation, self._resume), self.federation.models
@@ -137,23 +153,23 @@ class Simulation:
             for line in self._lines():
                 run.models = self.federation.models
                 run.history.append(line)
-                if target and run.reached is None and "models" in line and target.reached(line["models"]):
+                if run.reached is None and self._reaches(line):
                     run.reached = line
                 if saver:
                     saver.line(line, self.federation)
                 yield line
-            run.status = "target reached" if run.reached else "finished"
+            run.status = Status.REACHED if run.reached else Status.FINISHED
         except DivergenceError as error:
-            run.status, run.message, error.run = "diverged", str(error), run
+            run.status, run.message, error.run = Status.DIVERGED, str(error), run
             raise
         except BaseException:
-            run.status = "interrupted"
+            run.status = Status.INTERRUPTED
             raise
         finally:
             self.federation.close()
             if saver:
                 # a server that has exploded is not worth keeping; the checkpoint before it is
-                sound = run.status == "interrupted" or self.federation.rounds == len(run.history)
+                sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
                 saver.close(self.federation if sound else None, run.summary, run.models)
 
     @property
@@ -176,7 +192,7 @@ class Simulation:
 
     def _line(self, answers: Answers) -> Line:
         """The round that was just completed."""
-        number = self.federation.rounds
+        number, directions = self.federation.rounds, self.plan.evaluation.directions
         line: Line = dict(zip((*COUNTS, "wasted"), (number, *self.federation.totals), strict=True))
         line["active"] = answers.counted
         if self.plan.links:
@@ -188,14 +204,19 @@ class Simulation:
         line["devices"] = self.federation.device_norms
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
+            if columns := self.federation.evaluate_devices():
+                line["on_devices"] = {name: spread(values, directions[name]) for name, values in columns.items()}
+                self.run.on_devices = columns
         self._refuse_explosion(line)
         return line
 
     def _find_target(self) -> None:
         """The first line of a record that reached the target."""
-        if target := self.plan.target:
-            lines = (line for line in self.run.history if "models" in line and target.reached(line["models"]))
-            self.run.reached = next(lines, None)
+        self.run.reached = next((line for line in self.run.history if self._reaches(line)), None)
+
+    def _reaches(self, line: Line) -> bool:
+        target, directions = self.plan.target, self.plan.evaluation.directions
+        return target is not None and "models" in line and target.reached(line["models"], directions)
 
     def _refuse_explosion(self, line: Line) -> None:
         where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
@@ -234,6 +255,7 @@ def simulate(
     seed: int = 0,
     loss: Loss = nn.functional.cross_entropy,
     evaluation: Evaluation | None = None,
+    metrics: Sequence[Metric] = (),
     target: Target | None = None,
     out: str | PathLike[str] | None = None,
     cohort: int | None = None,
@@ -246,6 +268,7 @@ def simulate(
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
+    metrics: what to measure of models beside loss, accuracy and the objective.
     target: stop at the first round that reaches it. out: a new directory for the record.
     cohort: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     links: how uploads are lost or late, and devices offline or slow (None: never).
@@ -257,6 +280,7 @@ def simulate(
     Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
+    evaluation = replace(evaluation, metrics=(*evaluation.metrics, *metrics))
     plan = Plan(
         model,
         population,
@@ -272,7 +296,7 @@ def simulate(
         links=links,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
-    if simulation.run.status == "running":
+    if simulation.run.status is Status.RUNNING:
         for _ in simulation:
             pass
     return simulation.run

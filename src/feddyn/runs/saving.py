@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import load, save
+
 from feddyn.algorithms.base import Vector
 from feddyn.checks import require_number, require_whole
-from feddyn.engine.executors.ranks import Ranks
+from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
-from feddyn.records.record import Line, Record, Setting, ended, key, results
+from feddyn.records.record import Line, Record, Setting, Status, ended, key, results
 from feddyn.runs.checkpoint import Checkpoints, Position
 
 
@@ -32,24 +34,24 @@ class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
     what it needs; all of them call every function."""
 
-    def __init__(self, directory: Path, setting: Setting, every: Every, group: Ranks | None):
+    def __init__(self, directory: Path, setting: Setting, every: Every, group: Group):
         self.directory, self.setting, self.every, self.group = directory, setting, every, group
-        self.writes = group is None or group.rank == 0
+        self.writes = group.rank == 0
         self.checkpoints = Checkpoints(directory / "checkpoint", key(setting))
         self._saved, self._clock = 0, time.monotonic()
         self._record: Record | None = None
 
-    def ended(self) -> tuple[list[Line], dict[str, Vector], str, str] | None:
+    def ended(self) -> tuple[list[Line], dict[str, Vector], Status, str] | None:
         """What is recorded of a run that needs nothing more; None if it can go on."""
 
-        def read() -> tuple[list[Line], dict[str, Vector], str, str] | None:
+        def read() -> tuple[list[Line], dict[str, Vector], Status, str] | None:
             summary = ended(self.directory) if self.writes else None
             if summary is None:
                 return None
             lines, models = results(self.directory, self.setting, summary.get("rounds"))
-            return lines, models, summary["status"], summary.get("message", "")
+            return lines, load(models), Status(summary["status"]), summary.get("message", "")
 
-        return read() if self.group is None else self.group.from_first(self.group.guarded(read))
+        return self.group.from_first(self.group.guarded(read))
 
     def open(self, federation: Federation, resume: bool) -> list[Line]:
         """Start the record, or go back to the newest checkpoint; the lines until there."""
@@ -61,9 +63,8 @@ class Saver:
             self._record = Record(self.directory, self.setting) if self.writes else None
             return None, []
 
-        position, lines = read() if self.group is None else self.group.from_first(self.group.guarded(read))
-        if self.group:
-            self.group.adopt(self.group.from_first(sorted(federation.trainer.store.slots)))
+        position, lines = self.group.from_first(self.group.guarded(read))
+        self.group.adopt(self.group.from_first(sorted(federation.store.slots)))
         if position:
             federation.restore(position.round, position.totals, position.vectors)
             self._saved = position.round
@@ -71,7 +72,7 @@ class Saver:
 
     def _go_back(self, record: Record, federation: Federation) -> tuple[Position | None, list[Line]]:
         try:
-            position = self.checkpoints.load(federation.trainer.store)
+            position = self.checkpoints.load(federation.store)
             return position, record.cut(position.recorded if position else 0)
         except BaseException:
             record.release()
@@ -79,7 +80,7 @@ class Saver:
 
     @property
     def private(self) -> list[int]:
-        """Handles that processes started from here must not keep: a lock outlives who holds it as long as they do."""
+        """Handles that workers must close: the lock is held while any process has the descriptor."""
         return [self._record.lock.fileno()] if self._record else []
 
     def line(self, line: Line, federation: Federation) -> None:
@@ -87,21 +88,18 @@ class Saver:
         self._write(lambda record: record.line(line))
         due = time.monotonic() - self._clock >= 60 * self.every.minutes
         due = due or (self.every.rounds is not None and federation.rounds - self._saved >= self.every.rounds)
-        if self.group:
-            due = self.group.from_first(due)
-        if due:
+        if self.group.from_first(due):
             self.save(federation)
 
     def save(self, federation: Federation) -> None:
         """Write a checkpoint of where the run stands."""
-        if self.group:
-            self.group.bring_home(federation.trainer.store)
+        self.group.bring_home(federation.store)
 
         def write(record: Record) -> None:
             with shielded():
                 vectors = federation.vectors()
                 position = Position(federation.rounds, federation.totals, record.recorded(), vectors)
-                self.checkpoints.save(position, federation.trainer.store)
+                self.checkpoints.save(position, federation.store)
 
         self._write(write)
         self._saved, self._clock = federation.rounds, time.monotonic()
@@ -113,21 +111,19 @@ class Saver:
             if self._record:
                 what(self._record)
 
-        if self.group:
-            self.group.guarded(work)
-        else:
-            work()
+        self.group.guarded(work)
 
     def close(self, federation: Federation | None, summary: Mapping[str, Any], models: Mapping[str, Vector]) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
         one that is needs its checkpoints no more."""
         if self._record is None:
             return
-        complete = summary["status"] in ("finished", "target reached")
+        complete = Status(summary["status"]).complete
+        vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in models.items()}
         try:
-            if federation and not complete and self.group is None and federation.rounds > self._saved:
+            if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(summary, models)
+            self._record.close(summary, save(vectors))
         if complete:
             self.checkpoints.remove()

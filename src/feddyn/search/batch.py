@@ -11,7 +11,7 @@ import torch
 from feddyn.algorithms import Algorithm
 from feddyn.data.stored import Stored
 from feddyn.engine.rehearsal import confined
-from feddyn.records.record import Line
+from feddyn.records.record import Line, Status
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import EXPLODED
 from feddyn.search.space import Candidate
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 
     members: Sequence[Planned]
 
-    def histories(self) -> list[tuple[list[Line], str]]:
+    def histories(self) -> list[tuple[list[Line], Status]]:
         """A line a round for each of them, until all have reached their target, diverged or completed their rounds; and
         which of these it was."""
         plan = self.members[0][1]
@@ -40,9 +40,17 @@ class Batch(NamedTuple):
             runs.setdefault(_kind(other.algorithm), []).append(other.algorithm)
         groups = [Group(_columns(algorithms, like), len(algorithms)) for algorithms in runs.values()]
         lrs = _column([other.solver.lr for _, other in self.members], like)  # type: ignore[attr-defined]
-        sweep = Sweep(plan.model, plan.population, groups, replace(plan.solver, lr=lrs), seed=plan.seed, loss=plan.loss)
+        sweep = Sweep(
+            plan.model,
+            plan.population,
+            groups,
+            replace(plan.solver, lr=lrs),
+            seed=plan.seed,
+            loss=plan.loss,
+            metrics=plan.evaluation.metrics,
+        )
         histories: list[list[Line]] = [[] for _ in self.members]
-        status = ["finished"] * len(self.members)
+        status = [Status.FINISHED] * len(self.members)
         start = float(sweep.figures()["loss"][0])
         sampler, open_ = plan.sampler(), set(range(len(self.members)))
         with confined(like.device):  # tensors are small: more threads would only wait for each other
@@ -53,13 +61,13 @@ class Batch(NamedTuple):
                 for i in sorted(open_):
                     models = {"all": {name: values[i] for name, values in figures.items()}}
                     if not models["all"]["loss"] <= EXPLODED * (1 + start):
-                        status[i] = "diverged"
+                        status[i] = Status.DIVERGED
                         open_.discard(i)
                         continue
                     histories[i].append({"round": t + 1, "transmitted": (t + 1) * sent[i], "models": models})
                     target = self.members[i][1].target
-                    if target and target.stop and target.reached(models):
-                        status[i] = "target reached"
+                    if target and target.stop and target.reached(models, plan.evaluation.directions):
+                        status[i] = Status.REACHED
                         open_.discard(i)
                 if not open_:
                     break
@@ -91,9 +99,14 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
 def _can(plan: Plan) -> bool:
     """Whether a run is one that the engine batches over devices; then it can be batched over settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    simple = isinstance(plan.solver, SGD) and plan.links is None and plan.evaluation.every == 1
+    simple = (
+        isinstance(plan.solver, SGD)
+        and plan.links is None
+        and plan.evaluation.every == 1
+        and not plan.evaluation.devices
+    )
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
-    return stored and simple and counted and (plan.cohort or 1) > 1
+    return stored and simple and counted and plan.stack > 1
 
 
 def _kind(algorithm: Algorithm) -> str:

@@ -7,7 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError
+from feddyn.metrics import BUILT_IN, best, headline
+from feddyn.models.flat import FlatModel
 from feddyn.paper.study import Start, append_lines, lines, read_lines
 from feddyn.runs.plan import Plan
 from feddyn.search.batch import batches
@@ -64,7 +67,9 @@ class Searching:
         assert how.trials is not None
         for method in methods:
             first = self._plan(method.first())
-            trials = Trials(how, method, first.rounds, maximise=_metric(first)[1] == "accuracy")
+            trials = Trials(
+                how, method, first.rounds, maximise=first.evaluation.directions[_metric(first)[1]] == "higher"
+            )
             for number in range(how.trials):
                 candidate = trials.ask()
                 known = self._again(candidate) if how.search == "random" else None
@@ -76,7 +81,9 @@ class Searching:
     def _again(self, candidate: Candidate) -> Outcome | None:
         """What is known of a candidate that was not given up: another search may want more of one that was."""
         line = self._known.get(candidate.name)
-        return Outcome(**{**line, "candidate": candidate}) if line and line["status"] != GIVEN_UP else None
+        if not line or line["status"] == GIVEN_UP:
+            return None
+        return Outcome(**{"better": BUILT_IN.get(line["metric"], "higher"), **line, "candidate": candidate})
 
     def _plan(self, candidate: Candidate) -> Plan:
         ((_, plan),) = plans(candidate.document, shared=self._shared)
@@ -110,20 +117,20 @@ class Searching:
 
 
 def _metric(plan: Plan) -> tuple[str, str]:
-    """Which model and figure count: the target's, else the `all` model's accuracy, where there is a test set."""
-    if plan.target:
-        return plan.target.model, plan.target.metric
-    model = "all" if "all" in plan.evaluation.models else plan.evaluation.models[-1]
-    return model, "accuracy" if plan.population.test is not None else "objective"
+    """The model and the metric that count, before anything is trained."""
+    names = Evaluator(FlatModel(plan.model, plan.loss), plan.population, 0.0, plan.evaluation.metrics).names
+    return headline(plan.setting(), dict.fromkeys(plan.evaluation.models, names))
 
 
 def _outcome(candidate: Candidate, plan: Plan, history: Sequence[Mapping[str, Any]], status: str) -> Outcome:
     model, metric = _metric(plan)
+    better = plan.evaluation.directions[metric]
     evaluated = [line for line in history if "models" in line]
     values = [value for line in evaluated if math.isfinite(value := line["models"][model][metric])]
     reached = None
     if target := plan.target:
-        reached = next((line["transmitted"] for line in evaluated if target.reached(line["models"])), None)
-    value = max(values, default=0.0) if metric == "accuracy" else min(values, default=sys.float_info.max)
+        hits = (line for line in evaluated if target.reached(line["models"], plan.evaluation.directions))
+        reached = next((line["transmitted"] for line in hits), None)
     sent = history[-1]["transmitted"] if history else 0
-    return Outcome(candidate, status, len(history), sent, reached, metric, value)
+    value = best(values, better) if values else math.copysign(sys.float_info.max, -1 if better == "higher" else 1)
+    return Outcome(candidate, status, len(history), sent, reached, metric, value, better)

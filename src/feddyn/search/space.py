@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from feddyn.checks import require_whole
 from feddyn.errors import FeddynError, InputError, nearest
+from feddyn.metrics import Better
 from feddyn.settings.documents import Document, expand, keys, slug
 from feddyn.settings.schema import build
 
@@ -105,12 +106,13 @@ class Outcome(NamedTuple):
     transmitted: int | None
     metric: str
     value: float
+    better: Better
 
     @property
     def rank(self) -> tuple[bool, bool, int, float]:
         """The smaller, the better: what did not diverge, what reached the target, with fewest transmissions, then the
         better figure."""
-        worse = -self.value if self.metric == "accuracy" else self.value
+        worse = -self.value if self.better == "higher" else self.value
         return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
 
 

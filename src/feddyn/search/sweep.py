@@ -16,6 +16,7 @@ from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector, 
 from feddyn.data.stored import Stored
 from feddyn.engine.seeds import device_seeds
 from feddyn.errors import InputError
+from feddyn.metrics import Metric, classifies
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
 from feddyn.solvers.sgd import SGD
@@ -41,12 +42,13 @@ class Sweep:
         *,
         seed: int,
         loss: Loss = nn.functional.cross_entropy,
+        metrics: Sequence[Metric] = (),
     ):
         if population.transform is not None:
             raise InputError("a sweep trains on the samples as they are: transform the data before")
         self.model = FlatModel(module, loss)
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
-        self.groups, self.solver, self.seed = groups, solver, seed
+        self.groups, self.solver, self.seed, self.metrics = groups, solver, seed, metrics
         self._way = stacked(self.model)
         m, initial = population.devices, self.model.theta.clone()
         self.shares = torch.tensor([[population.share(k)] for k in range(m)], dtype=torch.float64).to(initial)
@@ -97,8 +99,11 @@ class Sweep:
         thetas = self.all_means()
         outputs = vmap(lambda theta: self.model.function(theta, x))(thetas)
         figures = {"loss": torch.as_tensor(vmap(lambda output: self.model.loss(output, y))(outputs))}
-        if not y.is_floating_point() and y.dim() == 1 and outputs.dim() == 3 and outputs.shape[2] > 1:
+        if classifies(outputs[0], y):
             figures["accuracy"] = (outputs.argmax(-1) == y).double().mean(1)
+        for metric in self.metrics:
+            values = [metric.finish(metric.batch(output, y)) for output in outputs]
+            figures[metric.name] = torch.tensor(values, dtype=torch.float64)
         if self.population.test is None:
             figures["objective"] = figures["loss"] + self.solver.weight_decay / 2 * thetas.square().sum(1)
         return figures

@@ -9,11 +9,11 @@ from torch import nn
 
 from feddyn.checks import require_whole
 from feddyn.data.stored import Stored
-from feddyn.engine.evaluation import Evaluation, Target
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation
 from feddyn.engine.seeds import integer
 from feddyn.errors import InputError
+from feddyn.metrics import Evaluation, Target
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.documents import Document, change, expand

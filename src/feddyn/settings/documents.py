@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from feddyn.engine.evaluation import Evaluation, Target
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
+from feddyn.metrics import Evaluation, Target
 from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES, label
 from feddyn.settings.schema import choose, parameters
 

@@ -1,4 +1,4 @@
-"""Who does the work of a round on this machine: this process alone, or processes of its own.
+"""Worker processes on this machine, one thread each.
 
 Workers are forked: they see the model, the data and the functions of the process that started them without copying or
 pickling anything. Vectors go through shared memory, and pipes carry only who is to be trained. A worker adds up what
@@ -11,73 +11,32 @@ import pickle
 import signal
 import sys
 import traceback
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import torch
 
 from feddyn.algorithms.base import State, Vector
 from feddyn.engine.evaluation import Evaluator, Part
+from feddyn.engine.executors.base import Chunk, Executor, placed
+from feddyn.engine.executors.inline import Inline
 from feddyn.engine.memory import keep_freed_memory, shared
-from feddyn.engine.rehearsal import confined
 from feddyn.engine.shield import SIGNALS
 from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import Task, Trainer
 from feddyn.errors import FeddynError, InputError
 
-Chunk: TypeAlias = tuple[int, int]
-"""A model, by its place in a list, and a chunk of the samples it is evaluated on."""
 Job: TypeAlias = Task | list[Chunk]
+"""What a worker is sent: devices to train, or chunks to evaluate."""
 LOST = 3
 """A job whose worker dies so many times is given up."""
 
 
-class Crew(ABC):
-    """Trains tasks and evaluates models."""
-
-    @abstractmethod
-    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
-        """The sum of what all devices report, and how many gradients of samples it took. Tasks come longest first."""
-
-    @abstractmethod
-    def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
-        """The figures of some chunks."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End what was started."""
-
-
-class Alone(Crew):
-    """This process, one thread."""
-
-    def __init__(self, trainer: Trainer, evaluator: Evaluator):
-        self.trainer, self.evaluator = trainer, evaluator
-
-    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
-        device = self.trainer.initial.device
-        total = zeros(self.trainer.width, device)
-        with confined(device):
-            self.trainer.model.module.train()
-            gradients = 0
-            for task in tasks:
-                with placed(task):
-                    gradients += self.trainer.train(task, down, total)
-            return total, gradients
-
-    def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
-        with confined(self.trainer.initial.device):
-            return [self.evaluator.chunk(models[model], chunk) for model, chunk in chunks]
-
-    def close(self) -> None:
-        pass
-
-
-class Workers(Crew):
+@final
+class Forked(Executor):
     """So many processes of one thread each; one that dies is replaced, and what it did in the round is done again."""
 
     def __init__(self, trainer: Trainer, evaluator: Evaluator, count: int, models: int, private: Sequence[int]):
@@ -89,7 +48,7 @@ class Workers(Crew):
         self._pipes: list[Connection] = []
         self._processes: list[multiprocessing.process.BaseProcess] = []
         for place in range(count):
-            self._hire(place)
+            self._start_worker(place)
 
     def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
         for name, vector in self._down.items():
@@ -140,7 +99,7 @@ class Workers(Crew):
                     for i in again:
                         who[i] = -1
                     todo.extend(again)
-                    self._hire(place)
+                    self._start_worker(place)
         for job, result in zip(jobs, results, strict=True):
             if isinstance(result, BaseException):
                 with placed(job):
@@ -151,7 +110,7 @@ class Workers(Crew):
         with suppress(OSError):  # a worker that is dead is found when its answer is due
             self._pipes[place].send(message)
 
-    def _hire(self, place: int) -> None:
+    def _start_worker(self, place: int) -> None:
         """Start a worker, in the place of one that died if there was one."""
         here, there = multiprocessing.Pipe()
         if place < len(self._pipes):
@@ -211,33 +170,25 @@ class Workers(Crew):
         )
 
 
-@contextmanager
-def placed(job: Job) -> Iterator[None]:
-    """Mark an error with the place in the round of the task that it happened in: of several, the first one counts."""
-    try:
-        yield
-    except Exception as error:
-        error.place = job.number if isinstance(job, Task) else 0  # type: ignore[attr-defined]
-        raise
-
-
-def crew(trainer: Trainer, evaluator: Evaluator, workers: int | None, models: int, private: Sequence[int]) -> Crew:
+def executor(
+    trainer: Trainer, evaluator: Evaluator, workers: int | None, models: int, private: Sequence[int]
+) -> Executor:
     """Workers (None: one for each core that this process may use), or this process where there would be only one."""
     possible = _can_fork() and trainer.initial.device.type == "cpu"
     if workers is None:
         workers = cores() if possible else 1
     if workers == 1:
-        return Alone(trainer, evaluator)
+        return Inline(trainer, evaluator)
     if not possible:
         raise InputError(
             f"workers = {workers} needs Linux, a model on the CPU and no CUDA device in sight (CUDA does not survive a "
             "fork): use workers = 1, or several ranks with torchrun"
         )
-    return Workers(trainer, evaluator, workers, models, private)
+    return Forked(trainer, evaluator, workers, models, private)
 
 
 def cores() -> int:
-    """That this process may use."""
+    """CPU cores available to this process."""
     return len(os.sched_getaffinity(0))
 
 

@@ -10,11 +10,12 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, final
 
 import torch
 import torch.distributed as dist
 
+from feddyn.engine.executors.group import Group, SingleProcess
 from feddyn.engine.shield import SIGNALS
 from feddyn.engine.store import Store
 from feddyn.errors import DivergenceError, FeddynError, InputError
@@ -23,8 +24,9 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
 
-class Ranks:
-    """The group of processes that this one is part of."""
+@final
+class Ranks(Group):
+    """The processes that torchrun started."""
 
     def __init__(self) -> None:
         if not dist.is_initialized():
@@ -36,7 +38,6 @@ class Ranks:
         self._home: dict[int, int] = {}
 
     def require_same(self, what: str, value: str) -> None:
-        """Refuse to go on where the ranks do not agree."""
         values: list[Any] = [None] * self.size
         dist.all_gather_object(values, value)
         if len(set(values)) > 1:
@@ -48,8 +49,7 @@ class Ranks:
             raise _everywhere(error)
 
     def assign(self, groups: Sequence[Sequence[int]], costs: Sequence[int]) -> list[int]:
-        """A rank for each group of devices, all with about the same work; groups come longest first. Of two ranks with
-        the same work, the one where more of the group's states are takes it."""
+        """Of two ranks with the same work, the one where more of the group's states are takes it."""
         loads, chosen = [0] * self.size, []
         for group, cost in zip(groups, costs, strict=True):
             at_home = [sum(self._home.get(k) == rank for k in group) for rank in range(self.size)]
@@ -59,7 +59,6 @@ class Ranks:
         return chosen
 
     def fetch(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> dict[int, int]:
-        """Send and receive the states of devices that are to be trained elsewhere; where in the store they were put."""
         arrived: dict[int, int] = {}
         moves = [
             (k, self._home[k], owner)
@@ -84,8 +83,7 @@ class Ranks:
             store.write([arrived[k]], store.named(row))
         return arrived
 
-    def settle(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> None:
-        """After a round: devices live where they were trained."""
+    def note_owners(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> None:
         for group, owner in zip(groups, owners, strict=True):
             for k in group:
                 if owner != self.rank and k in store:
@@ -93,30 +91,25 @@ class Ranks:
                 self._home[k] = owner
 
     def from_first(self, what: T) -> T:
-        """What the first rank has."""
         box = [what]
         dist.broadcast_object_list(box)
         return box[0]
 
     def adopt(self, devices: Sequence[int]) -> None:
-        """Note that the first rank has the states of these devices."""
         self._home = dict.fromkeys(devices, 0)
 
     def bring_home(self, store: Store) -> None:
-        """Move all states to the first rank."""
         away = [[k] for k, home in sorted(self._home.items()) if home != 0]
         for k, slot in self.fetch(store, away, [0] * len(away)).items():
             store.commit([k], [slot])
-        self.settle(store, away, [0] * len(away))
+        self.note_owners(store, away, [0] * len(away))
 
     def total(self, numbers: torch.Tensor) -> torch.Tensor:
-        """The sum over the ranks, in place."""
         dist.all_reduce(numbers)
         return numbers
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Do something that may fail on one rank: then all raise, so that nobody waits for who is gone. Of several
-        errors the one with the lowest place in the round counts, which is the one that a single process would meet."""
+        """Of several errors the one with the lowest place in the round counts, which a single process would meet."""
         error, result = None, None
         try:
             result = work()
@@ -155,8 +148,8 @@ def has_the_last_word() -> bool:
     return dist.get_rank() == 0
 
 
-def ranks() -> Ranks | None:
-    """The group that torchrun started this process in, or that is initialised already; None where there is none."""
+def group() -> Group:
+    """The processes that torchrun started this one with, or that are initialised already; else this one alone."""
     started = int(os.environ.get("WORLD_SIZE", "1")) > 1
     joined = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
-    return Ranks() if started or joined else None
+    return Ranks() if started or joined else SingleProcess()
