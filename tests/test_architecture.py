@@ -11,11 +11,11 @@ MAY_IMPORT = {
     "models": {"algorithms", "checks", "errors", "identity"},
     "data": {"checks", "errors", "identity"},
     "local": {"algorithms", "models", "data", "checks", "errors", "identity"},
-    "simulation": {"algorithms", "models", "data", "local", "checks", "errors", "identity"},
+    "simulation": {"algorithms", "models", "data", "local", "checks", "errors", "identity", "lines"},
     "theory": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity"},
-    "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity"},
-    "reports": {"data", "experiments", "theory", "checks", "errors", "identity"},
-    "cli": {"data", "experiments", "theory", "reports", "simulation", "checks", "errors", "identity"},
+    "experiments": {"algorithms", "models", "data", "local", "simulation", "checks", "errors", "identity", "lines"},
+    "reports": {"data", "experiments", "theory", "checks", "errors", "identity", "lines"},
+    "cli": {"data", "experiments", "theory", "reports", "simulation", "checks", "errors", "identity", "lines"},
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feddyn.paper.catalogue import experiments
-from feddyn.paper.study import read_lines
+from feddyn.records.lines import read_lines
 from feddyn.reports.paper import table
 from feddyn.reports.records import Recorded, entries, find
 
@@ -30,7 +30,7 @@ def test_every_record_is_of_a_run_of_the_paper() -> None:
 
 
 def seconds(record: Recorded) -> list[float]:
-    return [line["seconds"] for line in read_lines(record.path / "timings.jsonl") if "round" in line]
+    return [line["seconds"] for line in read_lines(record.path / "timings.jsonl", dict) if "round" in line]
 
 
 def test_the_times_of_mnist_are_those_of_the_records() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from feddyn.cli.show import download_bar, new, show
+from feddyn.cli.show import download_bar, new, say, show
 from feddyn.errors import FeddynError
 from feddyn.reports.tables import Table
 
@@ -51,7 +51,7 @@ def fetch(name: str) -> None:
     from feddyn.data.datasets import sources
 
     sources.fetch(name, download_bar())
-    click.echo(f"{name}: {sources.state(name)}")
+    say(f"{name}: {sources.state(name)}")
 
 
 @data.command()
@@ -60,7 +60,7 @@ def check(name: str) -> None:
     """Verify the files of a data set by their checksums and read them anew."""
     from feddyn.data.datasets import sources
 
-    click.echo(f"{name}: {sources.check(name)}")
+    say(f"{name}: {sources.check(name)}")
 
 
 @data.command("import")
@@ -71,7 +71,7 @@ def import_data(folder: Path) -> None:
 
     taken = sources.take_all(folder)
     for name, count in taken.items():
-        click.echo(f"{name}: {count} files")
+        say(f"{name}: {count} files")
     if not taken:
         raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
 
@@ -132,4 +132,4 @@ def partition(
     for label, split in counts.items():
         slug = label.lower().replace(" ", "-")
         heterogeneity.picture(f"{name}, {label}", split, directory / f"devices-{slug}.png")
-    click.echo(f"table and pictures: {directory}")
+    say(f"table and pictures: {directory}")

@@ -28,7 +28,10 @@ def _bytes(context: click.Context, parameter: click.Parameter, words: str | None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", words.strip())
     if found is None:
         raise click.BadParameter(f"{words!r} is not a size: write it as 500MB or 2GB")
-    return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
+    size = float(found[1]) * 1000 ** " kMGT".index(found[2] or " ")
+    if size == float("inf"):
+        raise click.BadParameter(f"{words!r} is more memory than there is anywhere")
+    return int(size)
 
 
 def _installed(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:

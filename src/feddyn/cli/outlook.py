@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from feddyn.cli.show import show
+from feddyn.cli.show import say, show
 from feddyn.errors import InputError, nearest
 from feddyn.reports.tables import Table, duration
 
@@ -48,7 +46,7 @@ def calibration(workers: int | None) -> "Calibration":
     from feddyn.engine.executors.forked import cores
     from feddyn.paper.estimate import Calibration
 
-    click.echo("timing the networks on this machine ...", err=True)
+    say("timing the networks on this machine ...", err=True)
     return Calibration(workers or cores())
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import show
+from feddyn.cli.show import say, show
 
 
 @click.command()
@@ -25,5 +25,5 @@ def report(directories: Sequence[Path], out: Path | None) -> None:
     for table in made.tables:
         show(table)
     for why in made.missing:
-        click.echo(f"left out: {why}")
-    click.echo(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))
+        say(f"left out: {why}")
+    say(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))

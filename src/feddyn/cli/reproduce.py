@@ -1,7 +1,6 @@
 """`feddyn reproduce`: every table and figure of the paper, ours beside theirs."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,9 @@ import click
 
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
+from feddyn.cli.interrupts import interrupted
 from feddyn.cli.outlook import Choice, as_setting, costs, foresee, list_all, tell_origins
-from feddyn.cli.show import progress, show
+from feddyn.cli.show import progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, words: str | No
     if found is None or not any(found.groups()):
         raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
     seconds = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
-    if seconds <= 0:
+    if not 0 < seconds < float("inf"):
         raise click.BadParameter(f"{words!r} is no time at all")
     return seconds
 
@@ -104,8 +104,7 @@ def _reproduce(
     try:
         _train(todo, seconds, budget, options)
     except KeyboardInterrupt:
-        click.echo("feddyn: interrupted; the same command goes on from here", err=True)
-        sys.exit(130)
+        interrupted("the same command goes on from here")
     _conclude(experiment, found, out, absent)
 
 
@@ -150,8 +149,8 @@ def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, abs
     records, _ = find([out])
     show(table(experiment, [entry for entry in entries(experiment, records) if entry.job.row in rows]))
     for name, why in absent.items():
-        click.echo(f"left out, {name}: {why}")
+        say(f"left out, {name}: {why}")
     done = sum(trial.complete for trial in found)
     rest = "" if done == len(found) else "; the same command goes on with the others"
-    click.echo(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
-    click.echo(f"tables, figures and a page: feddyn report {out}")
+    say(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
+    say(f"tables, figures and a page: feddyn report {out}")

@@ -1,18 +1,19 @@
 """`feddyn run`, `feddyn resume` and `feddyn methods`."""
 
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import feddyn
-from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide_for
 from feddyn.cli.engine import engine, rounds, simulation, together
-from feddyn.cli.show import leads, new, progress, show
+from feddyn.cli.interrupts import interrupted
+from feddyn.cli.show import leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
+from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.record import Status
 from feddyn.reports.tables import Table, comparison
 
@@ -79,7 +80,7 @@ def resume(directory: Path, **options: Any) -> None:
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status.complete for simulation in simulations.values()):
         if leads():
-            click.echo(f"{directory} is complete: there is nothing to do")
+            say(f"{directory} is complete: there is nothing to do")
         return
     _carry_out(simulations, directory, options)
 
@@ -100,15 +101,13 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options
     try:
         _train(simulations, options)
     except KeyboardInterrupt:
-        if leads():
-            click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
-        sys.exit(130)
+        interrupted(f"to go on: feddyn resume {directory}")
 
     def conclude() -> None:
         if leads():
             for label, simulation in simulations.items():
                 for name in simulation.passed_over:
-                    click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
+                    say(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
             _conclude(simulations, directory)
         failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status is Status.DIVERGED]
         if failed:
@@ -140,10 +139,11 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
             run, planned = simulation.run, simulation.plan.rounds
             model, metric = run.headline
             try:
-                for line in rounds(simulation, label, options):
-                    figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                    if line["round"] < planned:
-                        report(label, line["round"], planned, figure)
+                with closing(rounds(simulation, label, options)) as lines:
+                    for line in lines:
+                        figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
+                        if line["round"] < planned:
+                            report(label, line["round"], planned, figure)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)
@@ -167,6 +167,6 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     histories = {label: simulation.run.history for label, simulation in simulations.items()}
     try:
         convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
-        click.echo(f"record, table and plot: {directory}")
+        say(f"record, table and plot: {directory}")
     except FeddynError as error:
-        click.echo(f"record and table: {directory} ({error})")
+        say(f"record and table: {directory} ({error})")

@@ -1,17 +1,15 @@
 """What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid, a figure without training, and
 the searches."""
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from feddyn.cli.data import provide
-from feddyn.cli.show import progress, show
+from feddyn.cli.interrupts import interrupted
+from feddyn.cli.show import progress, say, show
 from feddyn.data.datasets.synthetic import KINDS
 from feddyn.errors import InputError
 from feddyn.reports.tables import Table, duration
@@ -79,8 +77,9 @@ class Synthetic(Special):
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         from feddyn.engine.executors.forked import cores
         from feddyn.paper import published, synthetic
-        from feddyn.paper.study import Budget, append_lines
+        from feddyn.paper.study import Budget
         from feddyn.records.files import refuse_links
+        from feddyn.records.lines import append_lines
         from feddyn.reports.synthetic import tables
 
         rounds, seeds = choice.rounds or synthetic.ROUNDS, range(choice.seeds)
@@ -92,8 +91,8 @@ class Synthetic(Special):
         todo = [job for job in jobs if any((job.kind, job.seed, cell) not in curves for cell in job.cells)]
         if dry_run:
             left = sum(len(job.cells) for job in todo)
-            click.echo(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
-            click.echo(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
+            say(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
+            say(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
             return
         refuse_links(file.parent, itself=True)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -108,15 +107,14 @@ class Synthetic(Special):
                     if time.left <= 0:
                         break
         except KeyboardInterrupt:
-            click.echo("feddyn: interrupted; the same command goes on from here", err=True)
-            sys.exit(130)
+            interrupted("the same command goes on from here")
         whole = [
             kind
             for kind in kinds
             if all((job.kind, job.seed, c) in curves for job in jobs if job.kind == kind for c in job.cells)
         ]
         if not whole:
-            click.echo(f"no problem is complete yet in {file.parent}; the same command goes on with them")
+            say(f"no problem is complete yet in {file.parent}; the same command goes on with them")
             return
         kept = [curve for curve in curves.values() if curve.kind in whole and curve.seed in seeds]
         optima = {(kind, seed): synthetic.best(kind, seed) for kind in whole for seed in seeds}
@@ -125,7 +123,7 @@ class Synthetic(Special):
         ):
             show(table)
             table.save(file.parent, stem)
-        click.echo(f"tables and curves: {file.parent}")
+        say(f"tables and curves: {file.parent}")
 
 
 def _identity(curve: "Curve") -> tuple[str, int, object]:
@@ -133,11 +131,14 @@ def _identity(curve: "Curve") -> tuple[str, int, object]:
 
 
 def _read(file: Path, rounds: int) -> "list[Curve]":
-    """The curves that are there, of at least so many rounds."""
-    from feddyn.paper.study import read_lines
-    from feddyn.paper.synthetic import Curve
+    """The first so many rounds of the curves that are there and have them."""
+    from dataclasses import replace
 
-    return [Curve.from_line(line, rounds) for line in read_lines(file) if len(line["objectives"]) >= rounds]
+    from feddyn.paper.synthetic import Curve
+    from feddyn.records.lines import read_lines
+
+    curves = (curve for curve in read_lines(file, Curve.from_line) if len(curve.objectives) >= rounds)
+    return [replace(curve, objectives=curve.objectives[:rounds]) for curve in curves]
 
 
 class Heterogeneity(Special):
@@ -159,7 +160,7 @@ class Heterogeneity(Special):
         from feddyn.reports.heterogeneity import class_counts, histograms, table
 
         if dry_run:
-            click.echo("nothing is trained: a few seconds")
+            say("nothing is trained: a few seconds")
             return
         provide("mnist")
         labels = np.asarray(sources.load("mnist").y)
@@ -176,7 +177,7 @@ class Heterogeneity(Special):
         found.save(directory, "table")
         for suffix in ("png", "pdf"):
             histograms(counts, directory / f"histograms.{suffix}")
-        click.echo(f"table and figure: {directory}")
+        say(f"table and figure: {directory}")
 
 
 class Search(Special):
@@ -216,7 +217,7 @@ class Search(Special):
             if dry_run:
                 time = choice.seeds * self._seconds(document, document["rounds"], calibration)
                 runs = choice.seeds * self.runs // len(self.rows)
-                click.echo(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
+                say(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
                 continue
             for seed in range(choice.seeds):
                 search({**document, "seed": seed}, out / self.name / f"{row}-s{seed}", options)

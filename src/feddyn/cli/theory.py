@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import progress, show
+from feddyn.cli.show import progress, say, show
 from feddyn.errors import FeddynError, InputError
 
 
@@ -72,11 +72,11 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     try:
         report.draw(found, out)
     except FeddynError as why:
-        click.echo(f"left out: the figure ({why})")
+        say(f"left out: the figure ({why})")
     broken = [job for job, result in found.items() if not (result.holds and result.steep_enough)]
     for job in broken:
-        click.echo(f"does not hold: {job}", err=True)
-    click.echo(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
+        say(f"does not hold: {job}", err=True)
+    say(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
     if broken:
         sys.exit(1)
 
@@ -110,4 +110,5 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
         samples=samples,
         seed=plan.seed,
     )
-    click.echo(str(advice))
+    for line in str(advice).splitlines():
+        say(line)

@@ -22,7 +22,7 @@ from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
 from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import LATEST, Trainer
-from feddyn.errors import InputError
+from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.solvers.work import Solver
@@ -136,11 +136,16 @@ class Federation:
 
     def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
-        where = self.initial.device
+        where, now = self.initial.device, self.vectors()
+        vectors = {"norms": self._norms, **vectors}
+        other = [name for name, like in now.items() if name not in vectors or not _alike(vectors[name], like)]
+        if len(totals) != len(Cost._fields) or other:
+            what = f"its vector {other[0]} is of another shape or type" if other else "its counts cannot be"
+            raise FeddynError(f"the checkpoint of round {rounds} is not one of this run ({what}): start the run again")
         self.rounds, self.totals = rounds, Cost(*totals)
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
-        self._norms = vectors.get("norms", self._norms)
+        self._norms = vectors["norms"]
         self.__dict__.pop("models", None)
 
     @property
@@ -239,3 +244,7 @@ class Federation:
         mine = self.group.guarded(lambda: self._executor.evaluate(models, chunks[here::step]))
         sums[here::step] = torch.tensor(mine, dtype=torch.float64).view(-1, self.evaluator.width)
         return self.group.total(sums)  # each adds zeros where another one has a figure
+
+
+def _alike(one: Vector, other: Vector) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype

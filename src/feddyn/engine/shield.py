@@ -15,11 +15,16 @@ def shielded() -> Iterator[None]:
         yield  # signals are handled by the main thread
         return
     seen: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
+        for number in SIGNALS:
+            signal.signal(number, lambda number, _: seen.append(number))
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        # whichever of them interrupts as soon as it can again, the other one gets its handler back too
+        try:
+            signal.signal(signal.SIGTERM, before[signal.SIGTERM])
+        finally:
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
         for late in seen:
             signal.raise_signal(late)

@@ -27,6 +27,7 @@ class Store:
     """
 
     def __init__(self, initial: State, devices: int, budget: int):
+        self.devices = devices
         self.layout: dict[str, slice] = {}
         at = 0
         for name, vector in initial.items():

@@ -4,16 +4,16 @@ A run's setting has the paper's number of rounds and no target, so that it is th
 it; it is paused where its targets are reached, its rounds are enough or the time is over, and goes on from there.
 """
 
-import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from feddyn.errors import DivergenceError, InputError
+from feddyn.errors import DivergenceError
 from feddyn.paper.catalogue import Experiment, Job
+from feddyn.records.lines import read_rounds
 from feddyn.records.record import Line, Status, ended
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
@@ -22,35 +22,6 @@ from feddyn.settings.building import plans
 Lines: TypeAlias = Generator[Line, None, None]
 Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
 """Starts a plan, or goes on with it where it has a record: the run, and its rounds as they are completed."""
-
-
-def lines(directory: Path) -> list[Line]:
-    """The rounds that a record has."""
-    return read_lines(directory / "rounds.jsonl")
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a JSONL file that may not be there, without one that a crash cut off."""
-    try:
-        return [json.loads(line) for line in _whole(path).splitlines()]
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}): restore it, or remove it to start anew") from None
-
-
-def append_lines(path: Path, new: Iterable[Mapping[str, Any]]) -> None:
-    """Add lines to a JSONL file, in the place of one that a crash cut off."""
-    whole = len(_whole(path))
-    with path.open("ab") as file:
-        file.truncate(whole)
-        file.write("".join(json.dumps(line) + "\n" for line in new).encode())
-
-
-def _whole(path: Path) -> bytes:
-    try:
-        text = path.read_bytes()
-    except OSError:
-        return b""
-    return text[: text.rfind(b"\n") + 1]
 
 
 def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str, Any] | None:
@@ -111,7 +82,8 @@ def trials(
             where, limit = directory / job.directory(seed), job.document["rounds"]
             state = ended(where)
             diverged = state is not None and state["status"] == Status.DIVERGED
-            found.append(Trial(job, seed, where, min(rounds or limit, limit), lines(where), diverged))
+            history = read_rounds(where / "rounds.jsonl")
+            found.append(Trial(job, seed, where, min(rounds or limit, limit), history, diverged))
     return found
 
 

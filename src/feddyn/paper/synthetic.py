@@ -20,6 +20,7 @@ from feddyn.data.stored import Stored
 from feddyn.engine.executors.pool import each
 from feddyn.engine.participation import Sampler
 from feddyn.models.zoo import linear
+from feddyn.records.lines import count, figure, text
 from feddyn.runs.optimum import optimum
 from feddyn.search.sweep import Group, Sweep
 from feddyn.solvers.sgd import SGD
@@ -84,11 +85,15 @@ class Curve:
         return {"kind": self.kind, "seed": self.seed, **asdict(self.cell), "objectives": values}
 
     @classmethod
-    def from_line(cls, line: Mapping[str, Any], rounds: int) -> "Curve":
-        """The same again, of the first so many rounds."""
-        values = [math.nan if value is None else value for value in line["objectives"][:rounds]]
-        cell = Cell(line["method"], line["lr"], line["length"], line["parameter"])
-        return cls(line["kind"], line["seed"], cell, values)
+    def from_line(cls, line: Mapping[str, Any]) -> "Curve":
+        """The same again."""
+        kind, values, parameter = line.get("kind"), line.get("objectives"), line.get("parameter")
+        if kind not in KINDS or not isinstance(values, list):
+            raise ValueError("it has no kind of data, or no list of objectives")
+        objectives = [math.nan if value is None else figure({"objective": value}, "objective") for value in values]
+        parameter = None if parameter is None else figure(line, "parameter")
+        cell = Cell(text(line, "method"), figure(line, "lr"), count(line, "length"), parameter)
+        return cls(kind, count(line, "seed"), cell, objectives)
 
 
 def grid() -> list[Cell]:

@@ -30,6 +30,7 @@ from safetensors import SafetensorError, deserialize
 
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import refuse_links, write_whole
+from feddyn.records.lines import read_rounds, strictly, table, text
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
@@ -125,15 +126,19 @@ class Record:
             }
         )
 
-    def cut(self, recorded: int) -> list[Line]:
-        """Forget all behind the first `recorded` bytes, which a checkpoint does not know of; the lines before it."""
+    def cut(self, recorded: int, rounds: int) -> list[Line]:
+        """Forget all behind the first `recorded` bytes, which a checkpoint after so many rounds does not know of; the
+        lines before it. The last round may have been interrupted before its line."""
         path = self.directory / "rounds.jsonl"
-        if path.stat().st_size < recorded:
+        known = path.read_bytes()[:recorded]
+        if len(known) < recorded:
             raise FeddynError(
                 f"{path} has lost lines that the checkpoint counts on: restore it, or start the run again"
             )
+        if (known and not known.endswith(b"\n")) or not 0 <= rounds - known.count(b"\n") <= 1:
+            raise FeddynError(f"{path} has not the {rounds} lines that the checkpoint counts on: start the run again")
         os.truncate(path, recorded)
-        return [json.loads(line) for line in path.read_bytes().splitlines()]
+        return read_rounds(path)
 
     def line(self, line: Line) -> None:
         """Add a round."""
@@ -176,9 +181,10 @@ class Record:
 def ended(directory: Path) -> Mapping[str, Any] | None:
     """The summary of a run that went to its end, or diverged; None for one that can go on."""
     try:
-        summary: dict[str, Any] = json.loads((directory / "summary.json").read_bytes())
-        return summary if Status(summary["status"]).ended else None
-    except (OSError, ValueError, KeyError, TypeError):
+        summary = table(strictly((directory / "summary.json").read_bytes()), "it")
+        text(summary, "message")
+        return summary if Status(text(summary, "status")).ended else None
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -186,7 +192,7 @@ def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list
     """The lines and the models, as a safetensors file, of a run that has ended after so many rounds."""
     _require_same(directory, setting)
     try:
-        lines = [json.loads(line) for line in (directory / "rounds.jsonl").read_bytes().splitlines()]
+        lines = read_rounds(directory / "rounds.jsonl")
         if len(lines) != rounds:
             raise ValueError(f"rounds.jsonl has {len(lines)} of {rounds} rounds")
         models = (directory / "models.safetensors").read_bytes()
@@ -201,7 +207,7 @@ def _require_same(directory: Path, setting: Setting) -> None:
         found = tomllib.loads((directory / "setting.toml").read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"there is no record of a run in {directory}: setting.toml: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{directory / 'setting.toml'} is damaged: {error}") from None
     require_unchanged(directory, found)
     if key(found) != key(setting):

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from feddyn.errors import FeddynError
 from feddyn.reports.page import COLORS
 from feddyn.reports.records import Group, Recorded
+from feddyn.reports.tables import visible
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -41,7 +43,7 @@ def convergence(
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
     axes.set_ylabel("training objective" if metric == "objective" else metric)
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
-    axes.legend(frameon=False)
+    _legend(axes)
     canvas.savefig(path, dpi=150)
 
 
@@ -76,13 +78,13 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
         axes.set_ylim(lowest - margin, top + margin)
     else:
         axes.set_yscale("log")
-    axes.set_title(group.name, fontsize=9)
+    axes.set_title(visible(group.name), fontsize=9, parse_math=False)
     axes.set_xlabel("communication rounds")
     axes.locator_params(axis="x", integer=True)
     data = "training" if "objective" in next(iter(group.curves[0].record.evaluated[-1]["models"].values())) else "test"
     axes.set_ylabel(f"{data} {metric}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes, fontsize=8)
     return _save(canvas, directory, stem)
 
 
@@ -102,6 +104,13 @@ def best_values(group: Group, directory: Path, stem: str) -> list[Path]:
     axes.set_ylabel(f"best test accuracy in {rounds} {'round' if rounds == 1 else 'rounds'}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
     return _save(canvas, directory, stem)
+
+
+def _legend(axes: "Axes", **how: Any) -> None:
+    """Labels are anybody's: nothing in them is a formula."""
+    for text in axes.legend(frameon=False, **how).get_texts():
+        text.set_text(visible(text.get_text()))
+        text.set_parse_math(False)
 
 
 def _save(canvas: "Figure", directory: Path, stem: str) -> list[Path]:

@@ -1,6 +1,5 @@
 """Records of runs as reports read them: whatever is there, of runs that ended, go on or were interrupted."""
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,11 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import Experiment, Job
-from feddyn.paper.study import lines, reached, read_lines
+from feddyn.paper.study import reached
+from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
 from feddyn.records.record import Status
+
+METRICS = ("loss", "accuracy", "objective")
 
 
 @dataclass(frozen=True)
@@ -110,27 +112,60 @@ def find(directories: Sequence[Path]) -> tuple[list[Recorded], list[str]]:
 
 
 def read(path: Path) -> Recorded:
-    """One record."""
+    """One record, all of it as it should be: whoever has it need not look again."""
     try:
-        text = (path / "setting.toml").read_text(encoding="utf-8")
-        setting, history = tomllib.loads(text), lines(path)
-        timings = read_lines(path / "timings.jsonl")
-        summary = json.loads((path / "summary.json").read_bytes()) if (path / "summary.json").exists() else {}
-    except (OSError, ValueError) as error:  # InputError is a ValueError
+        words = (path / "setting.toml").read_text(encoding="utf-8")
+        setting, history = _checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
+        # rounds that were done again after a crash count once
+        spent = {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
+        ending = {"status": "running", "message": ""}
+        if (path / "summary.json").exists():
+            summary = table(strictly((path / "summary.json").read_bytes()), "summary.json")
+            ending = {name: text(summary, name) for name in ending}
+        record = Recorded(path, words, setting, history, **ending, seconds=sum(spent.values()))
+        if record.evaluated:
+            model, metric = record.counts
+            figure(table(record.evaluated[0]["models"].get(model), f"the model {model!r}"), metric)
+    except (OSError, ValueError, RecursionError) as error:  # InputError is a ValueError
         raise InputError(f"the record in {path} is damaged: {error}") from None
-    # rounds that were done again after a crash count once
-    spent = {line["round"]: line["seconds"] for line in timings if "round" in line}
-    status = summary.get("status", "running")
-    return Recorded(path, text, setting, history, status, summary.get("message", ""), sum(spent.values()))
+    return record
+
+
+def _checked(setting: dict[str, Any]) -> dict[str, Any]:
+    """A setting of which all that reports use is there, or may be missing."""
+    count({"seed": 0, **setting}, "seed")
+    table(setting.get("algorithm", {}), "algorithm")
+    if "target" in setting:
+        target = table(setting["target"], "target")
+        text(target, "model")
+        figure(target, "value")
+        if text(target, "metric") not in METRICS:
+            raise ValueError(f"target.metric is {target['metric']!r}, not one of {', '.join(METRICS)}")
+    return setting
+
+
+def _timing(line: dict[str, Any]) -> tuple[int, float]:
+    """A round and its seconds; when and where a run was started or resumed is round 0."""
+    return (count(line, "round"), figure(line, "seconds")) if "round" in line else (0, 0.0)
 
 
 def entries(experiment: Experiment, records: Sequence[Recorded]) -> list[Entry]:
-    """Those of the records that are an experiment's runs: their directories have the runs' names."""
+    """Those of the records that are an experiment's runs: their directories have the runs' names, and they themselves
+    the methods' parameters and all accuracies."""
     named: dict[str, Recorded] = {record.path.name: record for record in records}
     found = []
     for job in experiment.jobs:
         for name, record in named.items():
             seed = re.fullmatch(r".*-s(\d+)-[0-9a-f]{8}", name)
-            if seed and name.startswith(job.stem) and name == job.directory(int(seed[1])):
+            if seed and name.startswith(job.stem) and name == job.directory(int(seed[1])) and _fits(record, job):
                 found.append(Entry(job, int(seed[1]), record))
     return found
+
+
+def _fits(record: Recorded, job: Job) -> bool:
+    """A directory can be given any name."""
+    wanted = {key: value for key, value in job.document["algorithm"].items() if key != "name"}
+    models = record.evaluated[0]["models"]
+    measured = all("accuracy" in models.get(name, {}) for name in job.document["evaluation"]["models"])
+    sent = record.history[0]["transmitted"] > 0
+    return measured and sent and wanted.items() <= record.setting.get("algorithm", {}).items()

@@ -26,13 +26,14 @@ from feddyn.algorithms.base import Vector
 from feddyn.engine.store import Store
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import sha256, write_whole
+from feddyn.records.lines import count, strictly, table, text
 
 KEPT = 2
 NAME = re.compile(r"(\.)?\d{6,}\.(json|(server|devices)\.safetensors)(?(1)\.part)")
 """Of a file of ours, or with a dot of one that is being written."""
 ROWS = 64
 """Device states that are in memory at a time."""
-TYPES = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64"}
+TYPES = {torch.float32: "F32", torch.float64: "F64"}
 
 
 class Position(NamedTuple):
@@ -97,24 +98,36 @@ class Checkpoints:
                 continue
             self._segments = body["devices"]
             for segment in self._segments:
-                for devices, rows in _read_rows(self.directory / segment["file"]):
+                for devices, rows in _read_rows(self.directory / segment["file"], store):
                     fresh = store.stage(devices)
                     store.write(fresh, store.named(rows))
                     store.commit(devices, fresh)
             store.changed.clear()
-            vectors = load((self.directory / body["server"]["file"]).read_bytes())
+            server = self.directory / body["server"]["file"]
+            try:
+                vectors = load(server.read_bytes())
+            except SafetensorError as error:
+                raise _refusal(server, error) from None
             return Position(body["round"], body["totals"], body["recorded"], vectors)
         return None
 
     def _whole(self, file: Path) -> dict[str, Any] | None:
-        """What a checkpoint says, if all of it is there as it was written; one of another setting is refused."""
+        """What a checkpoint says, if all of it is there as it was written; one of another setting is refused, and one
+        that was altered and given its hashes again."""
         try:
-            outer = json.loads(file.read_bytes())
-            body: dict[str, Any] = outer["checkpoint"]
-            parts = [body["server"], *body["devices"]]
-            whole = outer["sha256"] == _digest(body)
-            whole = whole and all(sha256(self.directory / part["file"]) == part["sha256"] for part in parts)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            outer = table(strictly(file.read_bytes()), "it")
+            body = table(outer.get("checkpoint"), "checkpoint")
+            if outer.get("sha256") != _digest(body):
+                return None
+        except (OSError, ValueError, RecursionError):
+            return None
+        try:
+            parts = _parts(body)
+        except ValueError as error:
+            raise _refusal(file, error) from None
+        try:
+            whole = all(sha256(self.directory / part["file"]) == part["sha256"] for part in parts)
+        except (OSError, ValueError):
             return None
         if whole and body["key"] != self.key:
             raise InputError(
@@ -151,6 +164,31 @@ class Checkpoints:
                 file.unlink(missing_ok=True)
 
 
+def _parts(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files of a checkpoint, of which everything else is as it should be."""
+    for name in ("round", "recorded"):
+        count(body, name)
+    totals, devices = body.get("totals"), body.get("devices")
+    if not isinstance(totals, list) or not isinstance(devices, list):
+        raise ValueError("totals and devices are not both lists")
+    for total in totals:
+        count({"a total": total}, "a total")
+    for segment in devices:
+        count(table(segment, "a segment"), "devices")
+    parts = [table(body.get("server"), "server"), *devices]
+    for part in parts:
+        text(part, "sha256")
+        if Path(name := text(part, "file")).name != name:
+            raise ValueError(f"the file {name!r} is not one beside it")
+    text(body, "key")
+    return parts
+
+
+def _refusal(file: Path, why: object) -> FeddynError:
+    words = f"the checkpoint file {file} is not what it should be ({why})"
+    return FeddynError(f"{words}: remove all files of its round to go on from the checkpoint before it")
+
+
 def _digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
@@ -176,12 +214,18 @@ def _rows(devices: Sequence[int], store: Store) -> Iterator[bytes]:
         yield rows.contiguous().view(torch.uint8).numpy().tobytes()
 
 
-def _read_rows(file: Path) -> Iterator[tuple[list[int], torch.Tensor]]:
+def _read_rows(file: Path, store: Store) -> Iterator[tuple[list[int], torch.Tensor]]:
     try:
         with safe_open(file, framework="pt") as opened:
-            devices: list[int] = opened.get_tensor("devices").tolist()
-            rows = opened.get_slice("rows")
+            numbers, rows = opened.get_tensor("devices"), opened.get_slice("rows")
+            if numbers.dtype != torch.int64 or numbers.dim() != 1 or bool((numbers.diff() <= 0).any()):
+                raise ValueError("its devices are not numbers in rising order")
+            devices: list[int] = numbers.tolist()
+            if not devices or devices[0] < 0 or devices[-1] >= store.devices:
+                raise ValueError(f"its devices are not from 0 to {store.devices - 1}")
+            if rows.get_shape() != [len(devices), store.width] or rows.get_dtype() != TYPES[store.dtype]:
+                raise ValueError("its states are of another shape or type than the devices'")
             for at in range(0, len(devices), ROWS):
                 yield devices[at : at + ROWS], rows[at : at + ROWS]
-    except (SafetensorError, KeyError) as error:
-        raise FeddynError(f"the checkpoint file {file} is not what it should be: {error}") from None
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise _refusal(file, error) from None

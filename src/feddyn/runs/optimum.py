@@ -10,6 +10,8 @@ from feddyn.algorithms.fedavg import FedAvg
 from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.metrics import Evaluation
+from feddyn.models.flat import FlatModel
+from feddyn.models.stacked import linear_layers
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Simulation
 from feddyn.solvers.exact import Exact
@@ -17,9 +19,10 @@ from feddyn.solvers.exact import Exact
 
 def optimum(model: nn.Module, population: Stored, weight_decay: float) -> float:
     """min SUM n_k f_k / N by Newton's method in float64 on the pooled training data."""
-    if not isinstance(model, nn.Linear):
+    layers = linear_layers(FlatModel(model))
+    if layers is None or len(layers) > 1:
         raise InputError(f"the exact optimum is known only for the model 'linear', not {type(model).__name__}")
-    training = replace(population.pooled(), test=None, transform=None)
+    training = replace(population.pooled(), test=None)
     exact = Exact(tolerance=1e-10, weight_decay=weight_decay)
     double = copy.deepcopy(model).to(torch.float64)
     plan = Plan(double, training, FedAvg(), exact, 1.0, 1, evaluation=Evaluation(models=["server"]))

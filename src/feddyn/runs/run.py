@@ -11,16 +11,18 @@ from typing import Any, Literal, TypeAlias
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm, Vector
-from feddyn.checks import require_whole
+from feddyn.checks import LARGEST, require_whole
 from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
 from feddyn.engine.participation import Participation, Sampler
+from feddyn.engine.shield import shielded
 from feddyn.engine.trainer import HELP
 from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
 from feddyn.metrics import Evaluation, Figures, Metric, Name, Target, headline, spread
 from feddyn.models.flat import Loss, with_parameters
+from feddyn.records.lines import COUNTS
 from feddyn.records.record import Line, Setting, Status, key
 from feddyn.runs.plan import Plan
 from feddyn.runs.saving import Every, Saver
@@ -29,7 +31,6 @@ from feddyn.solvers.work import Solver
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
 Resume: TypeAlias = bool | Literal["unchecked"]
-COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
 
 
 @dataclass
@@ -94,9 +95,9 @@ class Simulation:
     ):
         if resume not in (False, True, "unchecked"):
             raise InputError(f"resume must be True, False or 'unchecked', not {resume!r}")
-        for name, value, least in (("workers", workers, 1), ("state_memory", state_memory, 0)):
+        for name, value, least, most in (("workers", workers, 1, 1024), ("state_memory", state_memory, 0, LARGEST)):
             if value is not None:
-                require_whole("", name, value, least)
+                require_whole("", name, value, least, most)
         self.plan, self.workers, self._group = plan, workers, group()
         self.out = None if out is None else Path(out)
         setting = plan.setting()
@@ -166,11 +167,12 @@ class Simulation:
             run.status = Status.INTERRUPTED
             raise
         finally:
-            self.federation.close()
-            if saver:
-                # a server that has exploded is not worth keeping; the checkpoint before it is
-                sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                saver.close(self.federation if sound else None, run.summary, run.models)
+            with shielded():  # who presses Ctrl-C twice wants it to end, not to lose the run
+                self.federation.close()
+                if saver:
+                    # a server that has exploded is not worth keeping; the checkpoint before it is
+                    sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
+                    saver.close(self.federation if sound else None, run.summary, run.models)
 
     @property
     def passed_over(self) -> list[str]:

@@ -13,6 +13,7 @@ from feddyn.checks import require_number, require_whole
 from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
+from feddyn.errors import FeddynError
 from feddyn.records.record import Line, Record, Setting, Status, ended, key, results
 from feddyn.runs.checkpoint import Checkpoints, Position
 
@@ -66,6 +67,8 @@ class Saver:
         position, lines = self.group.from_first(self.group.guarded(read))
         self.group.adopt(self.group.from_first(sorted(federation.store.slots)))
         if position:
+            if position.round > self.setting["rounds"]:
+                raise FeddynError(f"the checkpoint of round {position.round} is not one of this run: start it again")
             federation.restore(position.round, position.totals, position.vectors)
             self._saved = position.round
         return lines
@@ -73,7 +76,7 @@ class Saver:
     def _go_back(self, record: Record, federation: Federation) -> tuple[Position | None, list[Line]]:
         try:
             position = self.checkpoints.load(federation.store)
-            return position, record.cut(position.recorded if position else 0)
+            return position, record.cut(position.recorded, position.round) if position else record.cut(0, 0)
         except BaseException:
             record.release()
             raise

@@ -11,7 +11,8 @@ from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
-from feddyn.paper.study import Start, append_lines, lines, read_lines
+from feddyn.paper.study import Start
+from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
 from feddyn.runs.plan import Plan
 from feddyn.search.batch import batches
 from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid
@@ -28,7 +29,7 @@ class Searching:
     def __init__(self, directory: Path, start: Start, batch: bool = True):
         self.directory, self._start, self._batch = directory, start, batch
         self.found: list[Outcome] = []
-        self._known = {line.pop("name"): line for line in read_lines(directory / FILE)}
+        self._known = dict(read_lines(directory / FILE, _known))
         self._shared: dict[str, Any] = {}
 
     def outcomes(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
@@ -100,7 +101,7 @@ class Searching:
             return trials.give_up(line["round"], line["models"][model][metric])
 
         known = self._again(candidate)
-        for place, line in enumerate(history := lines(directory)):
+        for place, line in enumerate(history := read_rounds(directory / "rounds.jsonl")):
             if hopeless(line) and not known:
                 return _outcome(candidate, plan, history[: place + 1], GIVEN_UP)
         if known:
@@ -114,6 +115,17 @@ class Searching:
             except DivergenceError:
                 pass  # the outcome says so
         return _outcome(candidate, plan, run.history, run.status)
+
+
+def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What a file says of a candidate, by its name."""
+    name = text(line, "name")
+    for word in ("status", "metric"):
+        text(line, word)
+    for word in ("rounds", "sent", *(() if line.get("transmitted") is None else ("transmitted",))):
+        count(line, word)
+    figure(line, "value", sys.float_info.max)
+    return name, {word: line.get(word) for word in Outcome._fields}
 
 
 def _metric(plan: Plan) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from feddyn.metrics import Evaluation, Target
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.documents import Document, change, expand
-from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES
+from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES, label
 from feddyn.settings.schema import build, choose, parameters
 
 T = TypeVar("T")
@@ -45,6 +45,8 @@ def plans(
             single.get("population", {}).pop("seed", None)  # it follows the run's seed
     for words in changes:
         change([single for _, single in singles], words)
+    if "compare" not in document:  # it is called by its method, which may be another one now
+        singles = [(label(single["algorithm"]["name"], single["algorithm"]), single) for _, single in singles]
     shared = {} if shared is None else shared
     found = []
     for name, single in singles:
@@ -72,8 +74,8 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
     source = single.get("population", {})
     population = once(_population, source, seed, key=(source, seed))
     model, origin = _model(single.get("model", {}), population, seed)
-    name = single["algorithm"]["name"]
-    algorithm = build(METHODS[name].algorithm, _without(single["algorithm"], "name"), "algorithm", name)
+    method = choose(METHODS, single["algorithm"], "name", "algorithm")
+    algorithm = build(method.algorithm, _without(single["algorithm"], "name"), "algorithm", single["algorithm"]["name"])
     solver = build(choose(SOLVERS, single["solver"], "name", "solver"), _without(single["solver"], "name"), "solver")
     target, decay = single.get("target"), getattr(solver, "weight_decay", 0.0)
     if target is not None:

@@ -31,7 +31,7 @@ def read(path: Path) -> Document:
         raise InputError(f"the settings file {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"the settings file {path} is not text in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # besides TOML's own: numbers of too many digits, tables in tables
         raise InputError(f"the settings file {path} is not valid TOML: {error}") from None
 
 
@@ -115,7 +115,7 @@ def change(singles: Sequence[Document], words: str) -> None:
         raise InputError(f"--set {words}: write KEY=VALUE, as in --set solver.lr=0.05")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     known: set[str] = set()
     changed = False
@@ -125,6 +125,8 @@ def change(singles: Sequence[Document], words: str) -> None:
         if ".".join(parts) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
             target[parts[-1]] = value
+            if path.strip() == "algorithm.name":  # a method may have a solver or a population of its own
+                single |= _resolve(single, {}, "algorithm")[1]
             changed = True
     if not changed and any(".".join(parts) == f"solver.{one}" for one, _ in EXCLUSIVE):
         raise InputError(

@@ -35,7 +35,8 @@ def build(make: Callable[..., T], table: Mapping[str, Any], where: str, name: st
     except InputError:
         raise
     except (ValueError, TypeError, RuntimeError, MemoryError, OverflowError) as error:
-        raise InputError(f"{what} cannot be made of {dict(table)}: {error}") from None
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{what} cannot be made of {dict(table)}: {why}") from None
 
 
 def choose(known: Mapping[str, T], table: Mapping[str, Any], key: str, where: str) -> T:

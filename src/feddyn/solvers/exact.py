@@ -69,7 +69,13 @@ class Exact:
                 return Solution(theta)
             if not left:
                 break
-            newton = torch.linalg.solve(curvature(theta), g)
+            try:
+                newton = torch.linalg.solve(curvature(theta), g)
+            except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+                raise FeddynError(
+                    "Exact: the curvature of a device's problem is singular in float64, so that Newton's method has no "
+                    "step: try weight_decay > 0, or a larger penalty"
+                ) from None
             for halvings in range(HALVINGS):
                 trial = theta - 0.5**halvings * newton
                 after = slope(trial)

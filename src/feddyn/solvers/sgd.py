@@ -11,6 +11,7 @@ where alpha ||theta|| > clip; the two differ only in steps where the clip is act
 The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every).
 """
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -66,16 +67,20 @@ class SGD:
 
     def _clipped_step(self, theta: Vector, g: Vector, clip: float, step: Scalar) -> None:
         """theta <- theta - step ( min(1, clip / ||g||) g + weight_decay * theta )"""
+        decay = _fitting(theta, self.weight_decay)
         scale = (clip / torch.linalg.vector_norm(g, dim=-1, keepdim=True)).clamp_(max=1)
         if scale.numel() > 1 or isinstance(step, torch.Tensor):
-            theta.sub_(g.mul_(scale).add_(theta, alpha=self.weight_decay).mul_(step))
+            theta.sub_(g.mul_(scale).add_(theta, alpha=decay).mul_(step))
         else:
-            theta.sub_(theta, alpha=step * self.weight_decay).sub_(g, alpha=step * float(scale))
+            theta.sub_(theta, alpha=step * decay).sub_(g, alpha=step * float(scale))
 
     def rate(self, round: int) -> Scalar:
         """The step size in a round, counted from 0."""
         halvings = 0 if self.halve_every is None else round // self.halve_every
-        return self.lr * (self.lr_decay**round * 0.5**halvings)
+        try:
+            return self.lr * (self.lr_decay**round * 0.5**halvings)
+        except OverflowError:  # lr_decay is above 1
+            return math.inf
 
 
 class _Penalty:
@@ -116,5 +121,11 @@ class _Penalty:
 
 
 def _like(theta: Vector, number: Scalar) -> Scalar:
-    """A column in the type of theta; a plain number as it is."""
-    return number.to(theta) if isinstance(number, torch.Tensor) else float(number)
+    """A column in the type of theta; a plain number as it is, where it fits."""
+    return number.to(theta) if isinstance(number, torch.Tensor) else _fitting(theta, number)
+
+
+def _fitting(theta: Vector, number: float) -> float:
+    """Infinity in the place of a number of which a product with another one might be beyond theta's type, which torch
+    refuses: so the device diverges, and is found to."""
+    return float(number) if number < torch.finfo(theta.dtype).max ** 0.5 else math.inf

@@ -13,13 +13,17 @@ import torch
 from feddyn.algorithms.base import Vector
 from feddyn.data.population import Rows
 from feddyn.data.transforms import Transform
+from feddyn.errors import InputError
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.models.stacked import Way
 from feddyn.solvers.order import Seeds, orders
-from feddyn.solvers.work import Step, done
+from feddyn.solvers.work import Step, done, total_steps
 
 GATHERED = 1 << 21
 """Bytes of samples that are gathered at once: enough to hide the cost of gathering, few enough for the cache."""
+
+PLANNED = 1 << 27
+"""Samples that devices may visit in a round, over all their steps: the table of them takes some 50 bytes each."""
 
 
 class Cohort:
@@ -80,6 +84,12 @@ class Cohort:
         batches as those of `Work.steps`."""
         sizes = self.rows.sizes
         width = int(sizes.max()) if batch_size is None else min(batch_size, int(sizes.max()))
+        most = max(total_steps(int(size), epochs, steps, width) for size in sizes)
+        if most * len(sizes) * width > PLANNED:
+            raise InputError(
+                f"SGD: {most} steps of {width} samples on {len(sizes)} devices cannot be planned at once (at most "
+                f"{PLANNED} samples): use fewer epochs or steps a round, or a smaller cohort"
+            )
         per_epoch = -(-sizes // width)
         lengths = np.full_like(sizes, steps) if steps is not None else (epochs or 0) * per_epoch
         if self.effort:

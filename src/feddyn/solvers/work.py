@@ -67,7 +67,8 @@ class Work:
         """Walk over the device's samples, each epoch in an order of its own; a batch of None is all of them."""
         left = done(total_steps(self.size, epochs, steps, batch_size), self.effort)
         if batch_size is None or batch_size >= self.size:
-            yield from [Step(None)] * left
+            for _ in range(left):
+                yield Step(None)
             return
         seeds, epoch = np.array([self.seed], dtype=np.uint64), 0
         while left > 0:

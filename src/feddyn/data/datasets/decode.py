@@ -38,6 +38,14 @@ class Arrays(NamedTuple):
 Decoder: TypeAlias = Callable[[Sequence[Path]], Arrays]
 
 
+def agreeing(arrays: Arrays) -> Arrays:
+    """The arrays, if there is a label for every image."""
+    for part, x, y in (("train", arrays.x, arrays.y), ("test", arrays.test_x, arrays.test_y)):
+        if x.ndim != 4 or y.ndim != 1 or len(x) != len(y) or len(y) == 0:
+            raise ValueError(f"the images to {part} have the shape {x.shape}, but their labels {y.shape}")
+    return arrays
+
+
 def read_idx(path: Path) -> Bytes:
     """An IDX file of bytes, packed or not: two zero bytes, the type 8, the number of axes, their lengths, the data."""
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -57,6 +65,7 @@ def idx(paths: Sequence[Path]) -> Arrays:
 
 def _first_letters(arrays: Arrays) -> Arrays:
     """The letters A to J, labelled 1 to 10 as published, as classes 0 to 9."""
+    agreeing(arrays)
     train, test = arrays.y <= 10, arrays.test_y <= 10
     return Arrays(arrays.x[train], arrays.y[train] - 1, arrays.test_x[test], arrays.test_y[test] - 1)
 

@@ -1,8 +1,6 @@
 """Data sets by name: their arrays, from a memory-mapped cache, from files that are there, or from their publisher."""
 
 import shutil
-import struct
-import tarfile
 import tempfile
 import zipfile
 import zlib
@@ -12,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from feddyn.data.datasets.decode import Arrays
+from feddyn.data.datasets.decode import Arrays, agreeing
 from feddyn.data.datasets.files import download, find, home, take
 from feddyn.data.datasets.published import ABOUT, LEAF_COUNTS, SHAKESPEARE, SOURCES, Form
 from feddyn.data.datasets.shakespeare import Corpus, corpus
@@ -33,8 +31,8 @@ def load(name: str, progress: Any = None) -> Arrays:
         if not _keep(arrays, cached):
             return arrays
     try:
-        return Arrays(*(np.load(cached / f"{part}.npy", mmap_mode="c") for part in Arrays._fields))
-    except (OSError, ValueError) as error:
+        return agreeing(Arrays(*(np.load(cached / f"{part}.npy", mmap_mode="c") for part in Arrays._fields)))
+    except (OSError, EOFError, ValueError) as error:
         raise InputError(f"the decoded data in {cached} is damaged ({error}): remove that folder") from None
 
 
@@ -47,10 +45,13 @@ def load_shakespeare(progress: Any = None) -> Corpus:
         raw = path.read_bytes()
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                raw = archive.read(archive.namelist()[0])
+                names = archive.namelist()
+                if not names:
+                    raise ValueError("the archive is empty")
+                raw = archive.read(names[0])
         found = corpus(raw.decode("utf-8-sig").replace("\r\n", "\n"))
         counts = (found.plays, len(found.roles), int(found.samples.sum()))
-    except (OSError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error, ValueError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError) as error:
         raise InputError(f"{path} cannot be read ({error}): remove it and fetch it again") from None
     if counts != LEAF_COUNTS:
         raise InputError(
@@ -120,17 +121,10 @@ def locate(name: str) -> tuple[list[Path], Form | None]:
 
 def _decode(form: Form, paths: Sequence[Path]) -> Arrays:
     try:
-        return form.decode(paths)
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        struct.error,
-        ValueError,
-        KeyError,
-    ) as error:
+        return agreeing(form.decode(paths))
+    except InputError:
+        raise
+    except Exception as error:  # a file that is not what it should be makes its decoder stumble in many ways
         raise InputError(
             f"{paths[0].parent} holds files that cannot be read ({error}): remove and fetch them again"
         ) from None

@@ -26,6 +26,8 @@ from feddyn.errors import InputError, nearest
 
 Kind: TypeAlias = Literal["homogeneous", "type1", "type2", "type3"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LARGEST = 2**31
+"""Numbers that a draw may have: 16 GB of them."""
 GAMMA_1, GAMMA_2, GAMMA_3 = 1.0, 1.0, 0.25
 
 
@@ -43,6 +45,12 @@ def synthetic(
         ("seed", seed, 0),
     ):
         require_whole("synthetic problem", name, value, least)
+    numbers = (devices * samples + classes) * features + samples * classes
+    if numbers > LARGEST:
+        raise InputError(
+            f"synthetic problem: {devices} devices of {samples} samples with {features} features and {classes} classes "
+            f"are {numbers} numbers, more than {LARGEST}: make it smaller"
+        )
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     sizes = _sizes(rng, devices, samples) if kind == "type3" else np.full(devices, samples)
     deviation = np.arange(1, features + 1) ** -0.6  # the square root of the variances k^-1.2

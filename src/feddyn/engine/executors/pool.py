@@ -18,7 +18,12 @@ def each(
     """Each job with its result, as they finish, in so many processes of one thread each."""
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
     try:
-        running = {pool.submit(function, job): job for job in jobs}
+        # Ctrl-C waits until the workers are under way, and never reaches them: what is blocked here is so in them
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            running = {pool.submit(function, job): job for job in jobs}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for done in as_completed(running):
             yield running[done], done.result()
     finally:
@@ -26,6 +31,5 @@ def each(
 
 
 def _start() -> None:
-    """One thread a process; Ctrl-C is for the process that waits for the workers."""
+    """One thread a process."""
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

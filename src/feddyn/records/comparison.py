@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import InputError
+from feddyn.records.lines import strictly, table, text
 
 if TYPE_CHECKING:
     from feddyn.settings.building import Named
@@ -28,9 +29,9 @@ def read_comparison(directory: Path) -> list[tuple[str, dict[str, Any]]]:
     if not file.exists():
         return []
     try:
-        runs = json.loads(file.read_bytes())["runs"]
-        return [(run["label"], run["setting"]) for run in runs]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{file} is damaged ({error}): resume the methods one by one, in the directories below it"
-        ) from None
+        runs = table(strictly(file.read_bytes()), "it").get("runs")
+        if not isinstance(runs, list) or not runs:
+            raise ValueError("it has no runs")
+        return [(text(table(run, "a run"), "label"), table(run.get("setting"), "a setting")) for run in runs]
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file} is damaged ({error}): go on without it, method by method, below it") from None
