@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
+from feddyn.records.reader import RunRecord
+from feddyn.records.record import Status
 from feddyn.reports import curves
-from feddyn.reports.records import Curve, Group, Recorded
+from feddyn.reports.records import Curve, Group
 
 
-def record(alpha: float, accuracies: list[float]) -> Recorded:
+def record(alpha: float, accuracies: list[float]) -> RunRecord:
     history = [
         {"round": number, "models": {"all": {"accuracy": accuracy}}} for number, accuracy in enumerate(accuracies, 1)
     ]
     setting = {"algorithm": {"name": "feddyn", "alpha": alpha}}
-    return Recorded(Path(), "", setting, history, "interrupted", "", 1.0)
+    return RunRecord(Path(), "", setting, history, Status.INTERRUPTED, "", 1.0)
 
 
 def test_the_best_values_are_of_the_rounds_that_all_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from feddyn.paper.catalogue import experiments
 from feddyn.records.lines import read_lines
+from feddyn.records.reader import RunRecord
 from feddyn.reports.paper import table
-from feddyn.reports.records import Recorded, entries, find
+from feddyn.reports.records import entries, find
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 RECORDS, _ = find([RESULTS / "records"])
@@ -29,7 +30,7 @@ def test_every_record_is_of_a_run_of_the_paper() -> None:
     assert named == {record.path.name for record in RECORDS}
 
 
-def seconds(record: Recorded) -> list[float]:
+def seconds(record: RunRecord) -> list[float]:
     return [line["seconds"] for line in read_lines(record.path / "timings.jsonl", dict) if "round" in line]
 
 

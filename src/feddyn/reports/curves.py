@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
+from feddyn.records.reader import RunRecord
 from feddyn.reports.page import COLORS
-from feddyn.reports.records import Group, Recorded
+from feddyn.reports.records import Group
 from feddyn.reports.tables import visible
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
     that got so far, and their range."""
     canvas = figure(4.6, 3.4)
     axes = canvas.add_subplot()
-    methods: dict[str, list[Recorded]] = {}
+    methods: dict[str, list[RunRecord]] = {}
     for curve in group.curves:
         methods.setdefault(curve.label, []).append(curve.record)
-    metric = group.curves[0].record.counts[1]
+    metric = group.curves[0].record.headline[1]
     for label, records in methods.items():
         values: dict[int, list[float]] = {}
         for record in records:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feddyn.errors import FeddynError, InputError
+from feddyn.metrics import reaches
 from feddyn.paper.catalogue import experiments
 from feddyn.records.comparison import read_comparison
+from feddyn.records.reader import RunRecord
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
-from feddyn.reports.records import Curve, Entry, Group, Recorded, entries, find
+from feddyn.reports.records import Curve, Entry, Group, entries, find
 from feddyn.reports.tables import Table, duration, transmitted, visible
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
@@ -71,7 +73,7 @@ def _curves(found: Sequence[Entry]) -> list[Curve]:
     return [Curve(entry.job.label, entry.seed, entry.record, entry.status) for entry in found]
 
 
-def _comparisons(records: Sequence[Recorded], missing: list[str]) -> list[tuple[Path, list[Curve]]]:
+def _comparisons(records: Sequence[RunRecord], missing: list[str]) -> list[tuple[Path, list[Curve]]]:
     """Runs that are not the paper's: those of a comparison or a search together, others each for themselves."""
     folders, labels = dict[Path, list[Curve]](), dict[Path, dict[str, str]]()
     for record in records:
@@ -97,11 +99,10 @@ def _own(title: str, curves: Sequence[Curve]) -> Table:
     rows = []
     for curve in curves:
         record, target = curve.record, curve.record.setting.get("target")
-        last, (_, metric) = record.evaluated[-1], record.counts
+        last, (_, metric) = record.evaluated[-1], record.headline
         goal, count = "-", "-"
         if target:
-            sign = 1 if metric == "accuracy" else -1
-            hits = [sign * figure >= sign * target["value"] for figure in record.figures]
+            hits = [reaches(figure, target["value"], record.better) for figure in record.figures]
             reached = next((line for line, hit in zip(record.evaluated, hits, strict=True) if hit), None)
             count = transmitted(reached["transmitted"] if reached else None, last["transmitted"])
             goal = f"{metric} {target['value']:.4g}"
@@ -120,7 +121,7 @@ def _made_before(directories: Sequence[Path], out: Path) -> list[Path]:
     return [file for file in files if file.exists() and out not in file.parents]
 
 
-def _about(records: Sequence[Recorded]) -> str:
+def _about(records: Sequence[RunRecord]) -> str:
     spent = duration(sum(record.seconds for record in records))
     return f"{len(records)} runs, {sum(len(record.history) for record in records):,} rounds, {spent} of computing."
 

@@ -87,6 +87,7 @@ class Plan:
 
     def setting(self) -> Setting:
         """The complete setting; what exists only in memory stands there by its hash, and `needs` names it."""
+        stack = self.stack  # refuses a model that cannot be trained before it is described
         parts: Setting = {
             "seed": self.seed,
             "rounds": self.rounds,
@@ -95,7 +96,7 @@ class Plan:
             "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
-            "cohort": self.stack,
+            "cohort": stack,
             **({"links": _fields(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }
