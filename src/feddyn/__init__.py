@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from feddyn.errors import DivergenceError, FeddynError, InputError
     from feddyn.metrics import Evaluation, Metric, Target
     from feddyn.models.flat import FlatModel
+    from feddyn.records.reader import RunRecord, load
     from feddyn.runs.plan import Plan
     from feddyn.runs.run import Run, Simulation, simulate
     from feddyn.runs.saving import Every
@@ -36,6 +37,7 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
+    "feddyn.records.reader": ("RunRecord", "load"),
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
@@ -66,12 +68,14 @@ __all__ = [
     "Population",
     "Problem",
     "Run",
+    "RunRecord",
     "Scaffold",
     "Simulation",
     "Solution",
     "Solver",
     "Target",
     "Work",
+    "load",
     "simulate",
     "suggest_alpha",
     "synthetic",

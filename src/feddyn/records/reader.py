@@ -78,9 +78,7 @@ def load(directory: str | PathLike[str]) -> RunRecord:
     """The record of a run, from its directory: what `feddyn run` or `simulate(..., out=DIR)` wrote there."""
     path = Path(directory)
     if not (path / "setting.toml").exists():
-        raise InputError(
-            f"there is no record of a run in {path}: no setting.toml (a comparison has one in each folder)"
-        )
+        raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
     return read(path)
 
 
