@@ -1,8 +1,8 @@
 """Checks of parameters that many classes share; what is wrong is said in one sentence."""
 
+import math
+import sys
 from numbers import Integral, Real
-
-import torch
 
 from feddyn.errors import InputError
 
@@ -12,9 +12,13 @@ LARGEST = 2**63 - 1
 
 def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
     """Refuse a parameter that is not a finite number (or column of numbers) above zero; with `zero`, at it too."""
-    if isinstance(value, Real | torch.Tensor) and not isinstance(value, bool):
-        number = value if isinstance(value, torch.Tensor) else torch.tensor(_float(value), dtype=torch.float64)
-        if bool((number.isfinite() & ((number >= 0) if zero else (number > 0))).all()):
+    torch = sys.modules.get("torch")  # who has a column has imported it; who has none need not
+    if torch is not None and isinstance(value, torch.Tensor):
+        if bool((value.isfinite() & ((value >= 0) if zero else (value > 0))).all()):
+            return
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = _float(value)
+        if math.isfinite(number) and (number > 0 or (zero and number == 0)):
             return
     least = f"{'of at least' if zero else 'above'} 0"
     raise InputError(f"{where}: {name} must be a finite number {least}, not {_shown(value)}")

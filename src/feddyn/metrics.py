@@ -40,7 +40,7 @@ class Metric:
     """
 
     name: str
-    sums: "Callable[[torch.Tensor, torch.Tensor], Sequence[float | torch.Tensor]]"
+    sums: "Callable[[torch.Tensor, torch.Tensor], Sequence[float | torch.Tensor] | torch.Tensor]"
     finish: Callable[[Sums], float] = ratio
     better: Better = "higher"
 

@@ -8,12 +8,12 @@ from feddyn.paper import study
 from feddyn.paper.catalogue import Experiment, Job
 from feddyn.paper.published import Row
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Run, Simulation
+from feddyn.runs.run import Lines, Run, Simulation
 from feddyn.settings.building import plans
 from tests.experiments.tiny import ROUNDS, job, setting
 
 
-def start(plan: Plan, directory: Path, label: str) -> tuple[Run, study.Lines]:
+def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
     simulation = Simulation(plan, directory, workers=1, resume=True)
     return simulation.run, iter(simulation)
 

@@ -30,12 +30,12 @@ def plan(population: feddyn.Population, **changes: Any) -> feddyn.Plan:
 def test_a_loss_with_class_weights_is_not_batched(unbalanced: Stored) -> None:
     """Over single samples a class weight cancels, so a cohort would train without it."""
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 20.0]))
-    assert plan(unbalanced).cohort == 64
-    assert plan(unbalanced, loss=weighted).cohort == 1
+    assert plan(unbalanced).stack == 64
+    assert plan(unbalanced, loss=weighted).stack == 1
     with pytest.raises(feddyn.InputError, match="mixes or weighs the samples"):
-        plan(unbalanced, loss=weighted, cohort=4)
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).cohort == 1
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).cohort == 64
+        plan(unbalanced, loss=weighted, cohort=4).setting()
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).stack == 1
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).stack == 64
 
 
 @pytest.mark.parametrize("zero", [False, True])
@@ -107,7 +107,7 @@ class Squeezing(nn.Module):
 def test_models_that_remember_or_squeeze(unbalanced: Stored) -> None:
     with pytest.raises(feddyn.InputError, match="changes its buffer 'mean'"):
         feddyn.Simulation(plan(unbalanced, model=Drifting()))
-    assert plan(unbalanced, model=Squeezing()).cohort == 1
+    assert plan(unbalanced, model=Squeezing()).stack == 1
 
 
 def test_soft_labels_train_a_linear_model(unbalanced: Stored) -> None:

@@ -13,10 +13,9 @@ from feddyn.errors import InputError
 from feddyn.records.record import Status
 
 if TYPE_CHECKING:
-    from feddyn.paper.study import Lines, Start
     from feddyn.reports.tracking import Tracker
     from feddyn.runs.plan import Plan
-    from feddyn.runs.run import Run, Simulation
+    from feddyn.runs.run import Lines, Run, Simulation, Start
 
 T = TypeVar("T")
 

@@ -52,7 +52,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     def begin() -> None:
         if leads():
             claim(directory)
-            write_comparison(directory, named)
+            write_comparison(directory, [(label, plan.setting()) for label, plan in named])
 
     together(begin)
     _carry_out(simulations, directory, options)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -236,6 +237,13 @@ class Federation:
         parts = self._sums([theta], [(0, self.evaluator.chunks + k) for k in range(devices)]).tolist()
         figures = [self.evaluator.figures(theta, [part]) for part in parts]
         return {name: [row[name] for row in figures] for name in self.evaluator.names}
+
+    @cached_property
+    def census(self) -> dict[str, list[Any]]:
+        """The name and the number of samples of every device."""
+        devices = range(self.population.devices)
+        sizes = self.population.sizes_of(devices).tolist()
+        return {"device": [self.population.name(k) for k in devices], "samples": sizes}
 
     def _sums(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> torch.Tensor:
         """The sums of chunks of samples, a row each, shared out over the processes."""

@@ -5,23 +5,18 @@ it; it is paused where its targets are reached, its rounds are enough or the tim
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from feddyn.errors import DivergenceError
 from feddyn.paper.catalogue import Experiment, Job
 from feddyn.records.lines import read_rounds
 from feddyn.records.record import Line, Status, ended
-from feddyn.runs.plan import Plan
-from feddyn.runs.run import Run
+from feddyn.runs.run import Start
 from feddyn.settings.building import plans
-
-Lines: TypeAlias = Generator[Line, None, None]
-Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
-"""Starts a plan, or goes on with it where it has a record: the run, and its rounds as they are completed."""
 
 
 def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str, Any] | None:

@@ -3,24 +3,21 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feddyn.errors import InputError
+from feddyn.records.files import write_whole
 from feddyn.records.lines import strictly, table, text
-
-if TYPE_CHECKING:
-    from feddyn.settings.building import Named
+from feddyn.records.record import Setting
 
 FILE = "comparison.json"
 
 
-def write_comparison(directory: Path, named: "Sequence[Named]") -> None:
+def write_comparison(directory: Path, runs: Sequence[tuple[str, Setting]]) -> None:
     """The label and the whole setting of every run; a single run's is in its own record."""
-    from feddyn.records.files import write_whole
-
-    if len(named) > 1:
-        runs = [{"label": label, "setting": plan.setting()} for label, plan in named]
-        write_whole(directory / FILE, [json.dumps({"runs": runs}, indent=1).encode()])
+    if len(runs) > 1:
+        listed = [{"label": label, "setting": setting} for label, setting in runs]
+        write_whole(directory / FILE, [json.dumps({"runs": listed}, indent=1).encode()])
 
 
 def read_comparison(directory: Path) -> list[tuple[str, dict[str, Any]]]:

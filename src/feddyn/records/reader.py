@@ -64,6 +64,15 @@ class RunRecord:
         names = dict.fromkeys(name for row in rows for name in row)
         return counts | {name: [row.get(name) for row in rows] for name in names}
 
+    @property
+    def devices(self) -> dict[str, list[Any]]:
+        """The last figures of the server's model on each device's own samples, as columns; empty: not asked for."""
+        file = self.path / "devices.json"
+        try:
+            return table(strictly(file.read_bytes()), "it") if file.exists() else {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(f"{file} is damaged: {error}") from None
+
     def models(self) -> "dict[str, torch.Tensor]":
         """The flat vectors after the last round, by name; needs torch."""
         from safetensors.torch import load_file

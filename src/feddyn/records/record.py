@@ -5,6 +5,7 @@ rounds.jsonl        a line a round; the same bits for equal settings
 timings.jsonl       everything that differs between two equal runs
 summary.json        how it ended
 models.safetensors  the three flat vectors after the last round
+devices.json        if it was asked for, the last figures of the server's model on each device's own samples
 checkpoint/         while it goes on: all that is needed to go on after a crash
 lock                held by the process that writes here
 """
@@ -18,7 +19,7 @@ import re
 import time
 import tomllib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from importlib.metadata import version
@@ -157,10 +158,13 @@ class Record:
         os.fsync(self._rounds.fileno())
         return self._rounds.tell()
 
-    def close(self, summary: Mapping[str, Any], models: bytes) -> None:
-        """Write down how the run ended, and its models, which are a safetensors file."""
+    def close(self, summary: Mapping[str, Any], models: bytes, devices: Mapping[str, Sequence[Any]]) -> None:
+        """Write down how the run ended, its models, which are a safetensors file, and if there are any the columns of
+        the devices' figures."""
         try:
             write_whole(self.directory / "models.safetensors", [models])
+            if devices:
+                write_whole(self.directory / "devices.json", [json.dumps(devices, allow_nan=False).encode()])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
             write_whole(self.directory / "summary.json", [text.encode()])
         except OSError as error:

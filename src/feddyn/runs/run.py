@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -45,7 +45,7 @@ class Run:
     status: Status = Status.RUNNING
     message: str = ""
     reached: Line | None = None
-    on_devices: dict[str, list[float]] = field(default_factory=dict, repr=False)
+    on_devices: dict[str, list[Any]] = field(default_factory=dict, repr=False)
 
     def model(self, name: Name = "all") -> nn.Module:
         """A module of its own with the parameters of the `server`, `active` or `all` model."""
@@ -70,6 +70,11 @@ class Run:
             "reached": None if self.reached is None else {name: self.reached[name] for name in COUNTS},
             "last": self.history[-1] if self.history else None,
         }
+
+
+Lines: TypeAlias = Generator[Line, None, None]
+Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
+"""Starts a plan, or goes on with it where it has a record: the run, and its rounds as they are completed."""
 
 
 class Simulation:
@@ -141,7 +146,7 @@ class Simulation:
             raise InputError(f"target: there is no {target.metric} for this model and data; there is: {known}")
         return initial
 
-    def __iter__(self) -> Generator[Line, None, None]:
+    def __iter__(self) -> Lines:
         """The run, round by round; it can be run once."""
         run, saver = self.run, self._saver
         if run.status is not Status.RUNNING or run.history:
@@ -172,7 +177,7 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    saver.close(self.federation if sound else None, run.summary, run.models)
+                    saver.close(self.federation if sound else None, run.summary, run.models, run.on_devices)
 
     @property
     def passed_over(self) -> list[str]:
@@ -208,7 +213,7 @@ class Simulation:
             line["models"] = self.federation.evaluate()
             if columns := self.federation.evaluate_devices():
                 line["on_devices"] = {name: spread(values, directions[name]) for name, values in columns.items()}
-                self.run.on_devices = columns
+                self.run.on_devices = {**self.federation.census, **columns}
         self._refuse_explosion(line)
         return line
 
@@ -282,7 +287,8 @@ def simulate(
     Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
     """
     evaluation = evaluation or Evaluation()
-    evaluation = replace(evaluation, metrics=(*evaluation.metrics, *metrics))
+    if metrics:
+        evaluation = replace(evaluation, metrics=(*evaluation.metrics, *metrics))
     plan = Plan(
         model,
         population,

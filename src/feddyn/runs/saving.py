@@ -1,7 +1,7 @@
 """A run's record and checkpoints together, and how a run goes on from them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,13 @@ class Saver:
 
         self.group.guarded(work)
 
-    def close(self, federation: Federation | None, summary: Mapping[str, Any], models: Mapping[str, Vector]) -> None:
+    def close(
+        self,
+        federation: Federation | None,
+        summary: Mapping[str, Any],
+        models: Mapping[str, Vector],
+        devices: Mapping[str, Sequence[Any]],
+    ) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
         one that is needs its checkpoints no more."""
         if self._record is None:
@@ -127,6 +133,6 @@ class Saver:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(summary, save(vectors))
+            self._record.close(summary, save(vectors), devices)
         if complete:
             self.checkpoints.remove()

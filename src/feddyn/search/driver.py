@@ -11,9 +11,9 @@ from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
-from feddyn.paper.study import Start
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
 from feddyn.runs.plan import Plan
+from feddyn.runs.run import Start
 from feddyn.search.batch import batches
 from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid
 from feddyn.settings.building import plans
