@@ -158,3 +158,21 @@ def test_the_searches_are_the_papers() -> None:
             _, methods = read(row)
             counts[name] = [len(grid(method)) for method in methods]
     assert counts == {"mnist-search": [24, 6, 6, 18], "shakespeare-search": [8, 2, 2, 4]}
+
+
+def test_gradients_are_clipped_where_it_is_said() -> None:
+    """Wherever devices train by SGD, and centralised on CIFAR and Shakespeare; single steps are not clipped."""
+    clipped: dict[tuple[str, str], set[float | None]] = {}
+    for job in (job for experiment in experiments().values() for job in experiment.jobs):
+        solver, row = job.document["solver"], job.row if job.method == "centralised" else ""
+        clipped.setdefault((solver.get("name", "sgd"), row), set()).add(solver.get("clip"))
+    assert clipped == {
+        ("sgd", ""): {10.0},
+        ("onestep", ""): {None},
+        ("sgd", "mnist"): {None},
+        ("sgd", "emnist-l"): {None},
+        ("sgd", "cifar10"): {10.0},
+        ("sgd", "cifar100"): {10.0},
+        ("sgd", "shakespeare-iid"): {10.0},
+        ("sgd", "shakespeare"): {10.0},
+    }

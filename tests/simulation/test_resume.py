@@ -317,6 +317,20 @@ def test_a_full_disk_keeps_the_checkpoint_before(
     assert contents(out) == undisturbed
 
 
+def test_when_a_run_says_it_is_complete_its_rounds_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power failure takes what was not synced: it must not take lines that no checkpoint is left to make again."""
+    synced, sync = dict[str, int](), os.fsync
+
+    def noted(handle: int) -> None:
+        sync(handle)
+        synced[str(Path(f"/proc/self/fd/{handle}").readlink())] = os.fstat(handle).st_size
+
+    monkeypatch.setattr(os, "fsync", noted)
+    feddyn.simulate(**arguments(), out=tmp_path / "out", workers=1)
+    rounds = tmp_path / "out" / "rounds.jsonl"
+    assert synced.get(str(rounds)) == rounds.stat().st_size
+
+
 def _in_a_process(out: Path, workers: int, last: float = float("inf")) -> None:
     """A run in a process that kills itself at its `last` call or return of a function, Python's or C's: an instant
     that does not depend on how busy the machine is. How many a whole run has stands in a file beside it."""

@@ -162,6 +162,7 @@ class Record:
         """Write down how the run ended, its models, which are a safetensors file, and if there are any the columns of
         the devices' figures."""
         try:
+            self.recorded()
             write_whole(self.directory / "models.safetensors", [models])
             if devices:
                 write_whole(self.directory / "devices.json", [json.dumps(devices, allow_nan=False).encode()])

@@ -8,12 +8,13 @@ from torch import nn
 
 from feddyn.algorithms.fedavg import FedAvg
 from feddyn.data.stored import Stored
+from feddyn.engine.executors.group import SingleProcess
+from feddyn.engine.federation import Federation
+from feddyn.engine.links import Answers
 from feddyn.errors import InputError
 from feddyn.metrics import Evaluation
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import linear_layers
-from feddyn.runs.plan import Plan
-from feddyn.runs.run import Simulation
 from feddyn.solvers.exact import Exact
 
 
@@ -24,7 +25,16 @@ def optimum(model: nn.Module, population: Stored, weight_decay: float) -> float:
         raise InputError(f"the exact optimum is known only for the model 'linear', not {type(model).__name__}")
     training = replace(population.pooled(), test=None)
     exact = Exact(tolerance=1e-10, weight_decay=weight_decay)
-    double = copy.deepcopy(model).to(torch.float64)
-    plan = Plan(double, training, FedAvg(), exact, 1.0, 1, evaluation=Evaluation(models=["server"]))
-    (line,) = Simulation(plan, workers=1)
-    return float(line["models"]["server"]["objective"])
+    federation = Federation(
+        copy.deepcopy(model).to(torch.float64),
+        training,
+        FedAvg(),
+        exact,
+        loss=nn.functional.cross_entropy,
+        seed=0,
+        stack=1,
+        evaluation=Evaluation(models=["server"]),
+        group=SingleProcess(),  # also where there are others
+    )
+    federation.step(0, Answers([0], [1.0], [], [], []))
+    return federation.evaluate()["server"]["objective"]

@@ -133,8 +133,8 @@ def _target(table: Document, model: nn.Module, population: Stored, weight_decay:
         raise InputError(f"target.gap must be a number above 0, not {gap!r}")
     if "value" in table or table.get("metric", "objective") != "objective":
         raise InputError("target.gap is measured from the optimum of the objective: leave out target.value and metric")
-    best = optimum(model, population, weight_decay)
-    return build(Target, {**_without(table, "gap"), "metric": "objective", "value": best + gap}, "target")
+    value = float(f"{optimum(model, population, weight_decay) + gap:.12g}")  # the same on every processor
+    return build(Target, {**_without(table, "gap"), "metric": "objective", "value": value}, "target")
 
 
 def _without(table: Document, *keys: str) -> Document:
