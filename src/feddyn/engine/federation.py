@@ -65,15 +65,14 @@ class Federation:
             self.model,
             self.population,
             plan.algorithm,
-            plan.solver,
+            plan.local_solver,
             seed=plan.seed,
             cohort=self._cohort,
             state_memory=_quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in plan.evaluation.models,
         )
         self._models = models_uploaded(plan.algorithm, self.initial)
-        weight_decay = getattr(plan.solver, "weight_decay", 0.0)
-        self.evaluator = Evaluator(self.model, self.population, weight_decay)
+        self.evaluator = Evaluator(self.model, self.population, plan.local_solver.weight_decay)
         self.active_mean = self.initial
         self._norms = torch.zeros(len(self.trainer.norms), dtype=torch.float64)
         self.rounds, self.totals = 0, Cost(0, 0, 0, 0, 0)
@@ -97,13 +96,12 @@ class Federation:
 
     def _check_solver(self) -> None:
         """Refuse a solver that cannot solve this method's problems before any work is done."""
-        algorithm, solver = self.algorithm, self.plan.solver
-        if algorithm.needs_path and not getattr(solver, "walks", True):
-            name = f"{type(algorithm).__name__} with {type(solver).__name__}"
+        algorithm, solver = self.algorithm, self.plan.local_solver
+        if algorithm.needs_path and not solver.reports_path:
+            name = f"{type(algorithm).__name__} with {type(self.plan.solver).__name__}"
             raise InputError(f"{name}: the method needs a solver that walks in steps and reports its path, such as SGD")
-        if check := getattr(solver, "check", None):
-            down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
-            check(algorithm.problem(down, device, self.population.share(0)))
+        down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
+        solver.check(algorithm.problem(down, device, self.population.share(0)))
 
     @cached_property
     def models(self) -> dict[str, Vector]:

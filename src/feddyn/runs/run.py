@@ -14,7 +14,7 @@ from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
-from feddyn.solvers.work import Solver
+from feddyn.solvers.base import Solve
 from feddyn.models.flat import Loss, with_parameters
 from feddyn.engine.evaluation import Evaluation, Figures, Name, Target
 from feddyn.engine.federation import Federation
@@ -222,7 +222,7 @@ def simulate(
     model: nn.Module,
     population: Population,
     algorithm: Algorithm,
-    solver: Solver,
+    solver: Solve,
     *,
     participation: Participation,
     rounds: int,
