@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from feddyn.runs.plan import Plan
     from feddyn.runs.run import Run, Simulation, simulate
     from feddyn.runs.saving import Every
-    from feddyn.solvers import SGD, Exact, OneStep, Solver, Work
+    from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver, Work
     from feddyn.theory.suggest import suggest_alpha
 
 _HOMES = {
@@ -35,7 +35,7 @@ _HOMES = {
     "feddyn.data.population": ("Population",),
     "feddyn.data.datasets.synthetic": ("synthetic",),
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
-    "feddyn.solvers": ("SGD", "Exact", "OneStep", "Solver", "Work"),
+    "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
     "feddyn.records.reader": ("RunRecord", "load"),
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
@@ -49,6 +49,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SGD",
+    "AdamW",
     "Algorithm",
     "DivergenceError",
     "Evaluation",

@@ -118,5 +118,5 @@ def test_links_that_cannot_be_are_refused(links: dict[str, Any], words: str) -> 
 
 
 def test_slow_devices_need_steps(unbalanced: Stored, logistic: nn.Module) -> None:
-    with pytest.raises(feddyn.InputError, match="the solver must be SGD"):
+    with pytest.raises(feddyn.InputError, match="the solver must be one in steps"):
         feddyn.Plan(logistic, unbalanced, feddyn.FedDyn(1.0), EXACT, 5, 5, links=feddyn.Links(slow=0.5))

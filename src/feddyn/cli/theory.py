@@ -105,7 +105,7 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
         plan.population,
         plan.participation,
         loss=plan.loss,
-        weight_decay=getattr(plan.solver, "weight_decay", 0.0),
+        weight_decay=plan.local_solver.weight_decay,
         devices=devices,
         samples=samples,
         seed=plan.seed,

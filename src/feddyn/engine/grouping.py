@@ -18,8 +18,7 @@ from feddyn.engine.rehearsal import confined, telling_rows
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import Way, linear_layers, stacked
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
+from feddyn.solvers.base import Batchable, Solver
 
 CACHE = 1 << 17
 """The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
@@ -50,14 +49,15 @@ def together(cohort: int, model: FlatModel, population: Population, solver: Solv
     way even alone."""
     _, y = population.excerpt()
     classes = not y.is_floating_point() and y.dim() == 1
-    closed = linear_layers(model) is not None and classes and isinstance(solver, SGD) and not _augmented(population)
+    suited = isinstance(solver, Batchable) and not _augmented(population)
+    closed = linear_layers(model) is not None and classes and suited
     return stacked(model) if cohort > 1 or closed else None
 
 
 def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     """Why devices cannot be batched; empty if they can."""
-    if not isinstance(solver, SGD):
-        return "devices are batched only with the solver SGD"
+    if not isinstance(solver, Batchable):
+        return "the solver takes one device at a time, unlike SGD"
     if _augmented(population):
         return "the data is augmented, device by device"
     rows = telling_rows(*population.excerpt())

@@ -13,9 +13,9 @@ from feddyn.engine.store import Store
 from feddyn.engine.sums import ExactSums
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
-from feddyn.solvers.sgd import SGD
+from feddyn.solvers.base import Batchable, Solver
 from feddyn.solvers.stack import Cohort
-from feddyn.solvers.work import Solver, Work
+from feddyn.solvers.work import Work
 
 HELP = (
     "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
@@ -134,7 +134,7 @@ class Trainer:
         seeds = device_seeds(self.seed, "batches", task.round, task.devices)
         transform = self.population.transform
         if self.way is not None:
-            assert isinstance(self.solver, SGD)
+            assert isinstance(self.solver, Batchable)
             rows = self.population.rows(task.devices)
             cohort = Cohort(self.model, self.way, 1, rows, task.round, seeds, transform, task.effort)
             theta, path = self.solver(problem, cohort)

@@ -69,11 +69,8 @@ class Calibration:
         active = math.ceil(document["participation"] * devices)
         batch = solver.get("batch_size") or size.training // devices
         samples = size.training // devices
-        steps = (
-            1
-            if solver.get("name", "sgd") != "sgd"
-            else total_steps(samples, solver.get("epochs"), solver.get("steps"), batch)
-        )
+        in_steps = "epochs" in solver or "steps" in solver
+        steps = total_steps(samples, solver.get("epochs"), solver.get("steps"), batch) if in_steps else 1
         speed = self._speed(document, batch)
         evaluated = len(document["evaluation"]["models"]) * size.test
         training: float = math.ceil(active / self.workers) * steps * speed.step
@@ -109,7 +106,7 @@ class Calibration:
             if min(times) >= LEAST or steps >= 1000:
                 break
             steps = min(1000, max(2 * steps, math.ceil(1.2 * steps * LEAST / min(times))))
-            plan = replace(plan, solver=replace(plan.solver, steps=steps))  # type: ignore[type-var]
+            plan = replace(plan, solver=replace(plan.solver, steps=steps))
         samples = len(population.evaluated[1])
         clock = time.perf_counter()
         simulation.federation.evaluate()

@@ -20,8 +20,8 @@ from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.record import Setting
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
+from feddyn.solvers.base import Solve, Solver
+from feddyn.solvers.own import as_solver
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Plan:
     model: nn.Module
     population: Population
     algorithm: Algorithm
-    solver: Solver
+    solver: Solve
     participation: Participation
     rounds: int
     seed: int = 0
@@ -54,11 +54,13 @@ class Plan:
             if not isinstance(value := getattr(self, name), kind):
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
-        if self.links and self.links.slow > 0 and not isinstance(self.solver, SGD):
-            raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
         for name in ("solver", "loss"):
             if not callable(value := getattr(self, name)) or isinstance(value, type):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
+        if self.links and self.links.slow > 0 and not self.local_solver.in_steps:
+            raise InputError(
+                "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
+            )
         if self.target is not None and self.target.model not in self.evaluation.models:
             raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
@@ -79,7 +81,12 @@ class Plan:
     def stack(self) -> int:
         """How many devices are trained as one batched computation at most; 1: one by one."""
         model = FlatModel(self.model, self.loss)
-        return cohort_size(self.cohort, model, self.population, self.solver, self.sampler().expected)
+        return cohort_size(self.cohort, model, self.population, self.local_solver, self.sampler().expected)
+
+    @cached_property
+    def local_solver(self) -> Solver:
+        """The solver as the engine sees it, also where it is a function; a setting describes it as it was given."""
+        return as_solver(self.solver)
 
     def sampler(self) -> Sampler:
         """Who is active when."""
@@ -139,11 +146,13 @@ def table(part: object) -> dict[str, Any]:
 
 
 def _fields(part: object) -> dict[str, Any]:
-    """A dataclass's fields that TOML can hold; None is said by leaving a field out."""
+    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
+    field out."""
     if not is_dataclass(part):
         return {}
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
+    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
+    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
 
 
 def _plain(value: object) -> object:

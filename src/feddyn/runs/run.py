@@ -26,7 +26,7 @@ from feddyn.records.lines import COUNTS
 from feddyn.records.record import Line, Setting, Status, key
 from feddyn.runs.plan import Plan
 from feddyn.runs.saving import Every, Saver
-from feddyn.solvers.work import Solver
+from feddyn.solvers.base import Solve
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
@@ -125,7 +125,7 @@ class Simulation:
             plan.model,
             plan.population,
             plan.algorithm,
-            plan.solver,
+            plan.local_solver,
             loss=plan.loss,
             seed=plan.seed,
             stack=plan.stack,
@@ -255,7 +255,7 @@ def simulate(
     model: nn.Module,
     population: Population,
     algorithm: Algorithm,
-    solver: Solver,
+    solver: Solve,
     *,
     participation: Participation,
     rounds: int,

@@ -19,7 +19,7 @@ from feddyn.errors import InputError
 from feddyn.metrics import Metric, classifies
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
-from feddyn.solvers.sgd import SGD
+from feddyn.solvers.base import Batchable
 from feddyn.solvers.stack import Cohort
 
 
@@ -31,14 +31,15 @@ class Group(NamedTuple):
 
 
 class Sweep:
-    """Groups of settings that train in step; the solver's lr is a column over all settings, group after group."""
+    """Groups of settings that train in step; the solver's numbers (lr) are columns over all settings, group after
+    group."""
 
     def __init__(
         self,
         module: nn.Module,
         population: Stored,
         groups: Sequence[Group],
-        solver: SGD,
+        solver: Batchable,
         *,
         seed: int,
         loss: Loss = nn.functional.cross_entropy,
@@ -75,11 +76,10 @@ class Sweep:
             device_seeds(self.seed, "batches", round, active),
         )
         theta, path = self.solver(self._stack(problems, len(active)), cohort)
-        assert isinstance(path, torch.Tensor)
+        assert path is None or isinstance(path, torch.Tensor)
         sizes = [g.settings for g in self.groups]
-        for i, (g, found, walked) in enumerate(
-            zip(self.groups, theta.split(sizes), path.expand(len(theta), -1, -1).split(sizes), strict=True)
-        ):
+        paths = [None] * len(sizes) if path is None else path.expand(len(theta), -1, -1).split(sizes)
+        for i, (g, found, walked) in enumerate(zip(self.groups, theta.split(sizes), paths, strict=True)):
             state, up = g.algorithm.report(downs[i], states[i], share, Solution(found, walked))
             total = {name: value.sum(-2, keepdim=True) for name, value in up.items()}
             self.servers[i] = g.algorithm.aggregate(self.servers[i], total, len(active), self.population.devices)

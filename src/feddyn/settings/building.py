@@ -77,7 +77,7 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
     method = choose(METHODS, single["algorithm"], "name", "algorithm")
     algorithm = build(method.algorithm, _without(single["algorithm"], "name"), "algorithm", single["algorithm"]["name"])
     solver = build(choose(SOLVERS, single["solver"], "name", "solver"), _without(single["solver"], "name"), "solver")
-    target, decay = single.get("target"), getattr(solver, "weight_decay", 0.0)
+    target, decay = single.get("target"), solver.weight_decay
     if target is not None:
         target = once(_target, target, model, population, decay, key=(target, source, origin, decay))
     return Plan(

@@ -13,7 +13,7 @@ from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
 from feddyn.data.stored import Stored
 from feddyn.models import zoo
-from feddyn.solvers import SGD, Exact, OneStep, Solver
+from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "centralised": Method(FedAvg, "Centralised", "all data in one place, the reference", pooled=True),
 }
-SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "onestep": OneStep, "exact": Exact}
+SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "adamw": AdamW, "onestep": OneStep, "exact": Exact}
 SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
