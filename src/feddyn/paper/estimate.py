@@ -106,7 +106,7 @@ class Calibration:
             if min(times) >= LEAST or steps >= 1000:
                 break
             steps = min(1000, max(2 * steps, math.ceil(1.2 * steps * LEAST / min(times))))
-            plan = replace(plan, solver=replace(plan.solver, steps=steps))
+            plan = replace(plan, solver=replace(plan.solver, steps=steps))  # type: ignore[type-var]
         samples = len(population.evaluated[1])
         clock = time.perf_counter()
         simulation.federation.evaluate()
