@@ -191,7 +191,7 @@ def test_a_sweep_goes_on_and_writes_the_best(
     import tomli_w
 
     monkeypatch.chdir(tmp_path)
-    text = tomli_w.dumps(setting("feddyn") | {"cohort": 1}) + SWEEP.replace("SEARCH", search)
+    text = tomli_w.dumps(setting("feddyn") | {"stack": 1}) + SWEEP.replace("SEARCH", search)
     if search != "grid":
         text = text.replace(f'"{search}"\n', f'"{search}"\ntrials = 6\n')
     Path("my.toml").write_text(text)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from feddyn.records.reader import RunRecord, load
     from feddyn.runs.plan import Plan
     from feddyn.runs.run import Run, Simulation, simulate
-    from feddyn.runs.saving import Every
+    from feddyn.runs.saving import CheckpointEvery
     from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver, Work
     from feddyn.theory.suggest import suggest_alpha
 
@@ -42,7 +42,7 @@ _HOMES = {
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run", "Simulation", "simulate"),
-    "feddyn.runs.saving": ("Every",),
+    "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.theory.suggest": ("suggest_alpha",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -51,9 +51,9 @@ __all__ = [
     "SGD",
     "AdamW",
     "Algorithm",
+    "CheckpointEvery",
     "DivergenceError",
     "Evaluation",
-    "Every",
     "Exact",
     "FedAvg",
     "FedDyn",

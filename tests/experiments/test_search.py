@@ -85,7 +85,7 @@ def test_what_diverges_in_a_batch_says_so_and_is_not_the_best() -> None:
 
 
 def test_runs_that_the_engine_does_not_batch_are_not_batched() -> None:
-    document = setting("fedavg") | {"cohort": 1, "sweep": {"space": {"solver": {"lr": [0.1, 0.2]}}}}
+    document = setting("fedavg") | {"stack": 1, "sweep": {"space": {"solver": {"lr": [0.1, 0.2]}}}}
     _, methods = read(document)
     planned = [(candidate, plans(candidate.document)[0].plan) for candidate in grid(methods[0])]
     assert batches(planned) == ([], planned)
@@ -169,7 +169,7 @@ def test_bad_searches_get_one_sentence(change: Document, sentence: str) -> None:
 
 def test_a_random_search_trains_what_halving_gave_up(tmp_path: Path) -> None:
     """In the same directory; the searched key need not be in the setting."""
-    single = setting("fedavg") | {"solver": {"epochs": 2, "batch_size": 10}, "cohort": 1}
+    single = setting("fedavg") | {"solver": {"epochs": 2, "batch_size": 10}, "stack": 1}
     space = {"solver": {"lr": [0.1, 1e-9, 1e-8, 1e-7]}}
     lengths = []
     for kind in ("halving", "random"):

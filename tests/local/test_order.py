@@ -1,4 +1,4 @@
-"""Orders of samples: permutations, reproducible, and alike for a device alone and in a cohort."""
+"""Orders of samples: permutations, reproducible, and alike for a device alone and in a stack."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from feddyn.data.population import Rows
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import stacked
 from feddyn.solvers.order import hashes, orders
-from feddyn.solvers.stack import Cohort
+from feddyn.solvers.stack import StackedWork
 
 
 def test_the_hash_is_splitmix64() -> None:
@@ -45,15 +45,15 @@ def test_every_sample_comes_anywhere_equally_often() -> None:
 @pytest.mark.parametrize(
     ("epochs", "steps", "batch"), [(3, None, 4), (None, 11, 4), (2, None, None), (1, None, 100), (None, 3, 1)]
 )
-def test_a_cohort_visits_what_each_device_would_visit_alone(
+def test_a_stack_visits_what_each_device_would_visit_alone(
     epochs: int | None, steps: int | None, batch: int | None
 ) -> None:
     sizes, starts = np.array([7, 4, 13, 1]), np.array([0, 7, 11, 24])
     x, y = torch.arange(25.0)[:, None], torch.zeros(25, dtype=torch.int64)
     seeds = np.array([3, 1, 4, 15], dtype=np.uint64)
     model = FlatModel(nn.Linear(1, 2))
-    cohort = Cohort(model, stacked(model), 1, Rows(x, y, starts, sizes), 0, seeds)
-    index, valid = cohort._table(epochs, steps, batch)
+    stack = StackedWork(model, stacked(model), 1, Rows(x, y, starts, sizes), 0, seeds)
+    index, valid = stack._table(epochs, steps, batch)
     for k, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         work = feddyn.Work(model, x[start : start + size], y[:size], 0, int(seeds[k]))
         everything = torch.arange(size)

@@ -96,7 +96,7 @@ def test_learning_rate_decays_and_halves() -> None:
     assert float(path) == pytest.approx(5 * 0.1)
 
 
-@pytest.mark.parametrize("cohort", [1, 4])
+@pytest.mark.parametrize("stack", [1, 4])
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize(
     ("algorithm", "numbers"),
@@ -110,16 +110,16 @@ def test_learning_rate_decays_and_halves() -> None:
     ],
 )
 def test_numbers_that_the_models_type_does_not_hold_make_it_diverge(
-    algorithm: feddyn.Algorithm, numbers: dict[str, float], hidden: bool, cohort: int
+    algorithm: feddyn.Algorithm, numbers: dict[str, float], hidden: bool, stack: int
 ) -> None:
-    """Alone or in a cohort, in closed form or by autograd: the usual sentence."""
+    """Alone or in a stack, in closed form or by autograd: the usual sentence."""
     layers = [nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)] if hidden else [nn.Linear(6, 3)]
     work = make_work(24)
     population = feddyn.Population.from_arrays(work.x, work.y, np.arange(24) % 4)
     solver = feddyn.SGD(epochs=1, **numbers)  # type: ignore[arg-type]
     with pytest.raises(feddyn.DivergenceError, match=r"(diverged|exploded to .*) in round .* a smaller lr"):
         feddyn.simulate(
-            nn.Sequential(*layers), population, algorithm, solver, participation=1.0, rounds=4, cohort=cohort, workers=1
+            nn.Sequential(*layers), population, algorithm, solver, participation=1.0, rounds=4, stack=stack, workers=1
         )
 
 

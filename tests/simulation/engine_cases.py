@@ -46,10 +46,10 @@ def cases() -> dict[str, dict[str, Any]]:
     cnn = nn.Sequential(nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(36, 4))
     common: dict[str, Any] = {"population": points, "solver": SGD, "participation": 5, "rounds": 4, "seed": 1}
     return {
-        "feddyn in cohorts": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "cohort": 2},
-        "feddyn one by one": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "cohort": 1},
-        "scaffold on disk": {**common, "model": mlp, "algorithm": feddyn.Scaffold(), "cohort": 1, "state_memory": 2000},
-        "fedsplit": {**common, "model": nn.Linear(6, 3), "algorithm": feddyn.FedSplit(1.0, "all"), "cohort": 3},
+        "feddyn in stacks": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "stack": 2},
+        "feddyn one by one": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "stack": 1},
+        "scaffold on disk": {**common, "model": mlp, "algorithm": feddyn.Scaffold(), "stack": 1, "state_memory": 2000},
+        "fedsplit": {**common, "model": nn.Linear(6, 3), "algorithm": feddyn.FedSplit(1.0, "all"), "stack": 3},
         "random layers": {**common, "model": dropout, "algorithm": feddyn.FedAvg(), "participation": 0.5},
         "images": {
             "model": cnn,

@@ -28,7 +28,9 @@ def arguments() -> dict[str, Any]:
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was interrupted after its fifth round."""
     out = tmp_path_factory.mktemp("begun") / "out"
-    simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=2))
+    simulation = feddyn.Simulation(
+        feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=2)
+    )
     for line in simulation:
         if line["round"] == 5:
             break

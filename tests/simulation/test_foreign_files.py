@@ -34,13 +34,18 @@ epochs = 1
 
 
 def arguments(rounds: int = 8) -> dict[str, Any]:
-    return {**cases()["feddyn one by one"], "rounds": rounds, "workers": 1, "checkpoint": feddyn.Every(rounds=2)}
+    return {
+        **cases()["feddyn one by one"],
+        "rounds": rounds,
+        "workers": 1,
+        "checkpoint": feddyn.CheckpointEvery(rounds=2),
+    }
 
 
 def interrupted(out: Path) -> Path:
     """A record of four rounds, with two checkpoints."""
     plan = feddyn.Plan(**{name: value for name, value in arguments().items() if name not in ("workers", "checkpoint")})
-    simulation = feddyn.Simulation(plan, out, workers=1, checkpoint=feddyn.Every(rounds=2))
+    simulation = feddyn.Simulation(plan, out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=2))
     lines = iter(simulation)
     for _ in range(4):
         next(lines)

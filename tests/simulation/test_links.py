@@ -87,11 +87,11 @@ def test_devices_are_away_for_stretches() -> None:
     assert alone == away[150].tolist()
 
 
-@pytest.mark.parametrize("cohort", [1, 4])
-def test_slow_devices_take_fewer_steps_and_their_true_path_counts(unbalanced: Stored, cohort: int) -> None:
+@pytest.mark.parametrize("stack", [1, 4])
+def test_slow_devices_take_fewer_steps_and_their_true_path_counts(unbalanced: Stored, stack: int) -> None:
     """All slow: about half the gradients. SCAFFOLD's control variates are means of the gradients met on the way, so
     their size does not depend on how many there were; divided by the whole path they would be half as large."""
-    arguments: dict[str, Any] = {"participation": 10, "rounds": 1, "cohort": cohort}
+    arguments: dict[str, Any] = {"participation": 10, "rounds": 1, "stack": stack}
     torch.manual_seed(0)
     parts = (nn.Linear(4, 3), unbalanced, feddyn.Scaffold(), feddyn.SGD(0.001, steps=20))
     fast = feddyn.simulate(*parts, **arguments)

@@ -11,12 +11,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import feddyn
+from feddyn.algorithms.base import Scalar, State
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
 from feddyn.data.transforms import Images
 from feddyn.models.flat import Loss
 from feddyn.models.stacked import stacked
-from feddyn.solvers.stack import Cohort
+from feddyn.solvers.stack import StackedWork
 
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=4)
 
@@ -28,14 +29,14 @@ def plan(population: feddyn.Population, **changes: Any) -> feddyn.Plan:
 
 
 def test_a_loss_with_class_weights_is_not_batched(unbalanced: Stored) -> None:
-    """Over single samples a class weight cancels, so a cohort would train without it."""
+    """Over single samples a class weight cancels, so a stack would train without it."""
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 20.0]))
-    assert plan(unbalanced).stack == 64
-    assert plan(unbalanced, loss=weighted).stack == 1
+    assert plan(unbalanced).stack_size == 64
+    assert plan(unbalanced, loss=weighted).stack_size == 1
     with pytest.raises(feddyn.InputError, match="mixes or weighs the samples"):
-        plan(unbalanced, loss=weighted, cohort=4).setting()
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).stack == 1
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).stack == 64
+        plan(unbalanced, loss=weighted, stack=4).setting()
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).stack_size == 1
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).stack_size == 64
 
 
 @pytest.mark.parametrize("zero", [False, True])
@@ -77,6 +78,63 @@ def test_a_model_of_one_parameter_counts_one_model_a_round() -> None:
         assert run.history[-1]["transmitted"] == 3 * models
 
 
+class Normed(feddyn.Algorithm):
+    """FedAvg of steps of length 1, by the norm along the last axis, or wrongly of all devices together."""
+
+    def __init__(self, dim: int | None):
+        self.dim = dim
+
+    def server(self, theta: torch.Tensor) -> State:
+        return {"theta": theta}
+
+    def device(self, theta: torch.Tensor) -> State:
+        return {}
+
+    def broadcast(self, server: State) -> State:
+        return server
+
+    def problem(self, down: State, device: State, share: Scalar) -> feddyn.Problem:
+        return feddyn.Problem(down["theta"])
+
+    def report(self, down: State, device: State, share: Scalar, found: feddyn.Solution) -> tuple[State, State]:
+        step = found.theta - down["theta"]
+        length = step.norm() if self.dim is None else step.norm(dim=self.dim, keepdim=True)
+        return {}, {"step": step / length}
+
+    def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
+        return {"theta": server["theta"] + total["step"] / count}
+
+    def weight(self, share: Scalar) -> Scalar:
+        return 1.0
+
+
+def test_a_method_that_mixes_devices_is_not_stacked(unbalanced: Stored) -> None:
+    """The norm of a whole stack is not that of each device; what is found one by one is right."""
+    with pytest.warns(UserWarning, match="Normed gives another upload step for stacked devices than for each alone"):
+        mixing = feddyn.Simulation(plan(unbalanced, algorithm=Normed(None)))
+    assert mixing.plan.stack_size == 1
+    alone = feddyn.Simulation(plan(unbalanced, algorithm=Normed(None), stack=1))
+    apart = feddyn.Simulation(plan(unbalanced, algorithm=Normed(-1)))
+    assert apart.plan.stack_size == 64
+    assert list(mixing) == list(alone)
+    *_, last = apart
+    assert last["models"]["server"]["loss"] == pytest.approx(
+        alone.run.history[-1]["models"]["server"]["loss"], rel=1e-5
+    )
+    with pytest.raises(feddyn.InputError, match="stack = 4 is not possible: Normed gives another"):
+        plan(unbalanced, algorithm=Normed(None), stack=4).setting()
+
+
+def test_a_method_that_cannot_be_stacked_at_all_trains_one_by_one(unbalanced: Stored) -> None:
+    class Picky(Normed):
+        def report(self, down: State, device: State, share: Scalar, found: feddyn.Solution) -> tuple[State, State]:
+            assert found.theta.dim() == 1, "one device, please"
+            return super().report(down, device, share, found)
+
+    with pytest.warns(UserWarning, match=r"Picky does not take stacked devices \(AssertionError: one device, please\)"):
+        assert plan(unbalanced, algorithm=Picky(-1)).stack_size == 1
+
+
 class Drifting(nn.Module):
     """A running mean that is assigned and not changed in place."""
 
@@ -107,7 +165,7 @@ class Squeezing(nn.Module):
 def test_models_that_remember_or_squeeze(unbalanced: Stored) -> None:
     with pytest.raises(feddyn.InputError, match="changes its buffer 'mean'"):
         feddyn.Simulation(plan(unbalanced, model=Drifting()))
-    assert plan(unbalanced, model=Squeezing()).stack == 1
+    assert plan(unbalanced, model=Squeezing()).stack_size == 1
 
 
 def test_soft_labels_train_a_linear_model(unbalanced: Stored) -> None:
@@ -206,6 +264,6 @@ def test_a_large_device_does_not_widen_the_tables_of_small_ones() -> None:
     x, y = torch.zeros(int(sizes.sum()), 1), torch.zeros(int(sizes.sum()), dtype=torch.int64)
     model = feddyn.FlatModel(nn.Linear(1, 2))
     rows = Rows(x, y, np.cumsum(sizes) - sizes, sizes)
-    cohort = Cohort(model, stacked(model), 1, rows, 0, np.arange(64, dtype=np.uint64))
-    index, valid = cohort._table(None, 200, 10)
+    stack = StackedWork(model, stacked(model), 1, rows, 0, np.arange(64, dtype=np.uint64))
+    index, valid = stack._table(None, 200, 10)
     assert index.shape == valid.shape == (200, 64, 10)

@@ -120,7 +120,7 @@ def test_a_crash_at_every_call_that_changes_a_file(
     undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that is saved every two rounds crashes at its first such call, then at its second, ..., and is resumed."""
-    every = feddyn.Every(rounds=2)
+    every = feddyn.CheckpointEvery(rounds=2)
     with monkeypatch.context() as patch:
         faults = Faults(patch, None)
         feddyn.simulate(**arguments(), out=tmp_path / "counted", workers=1, checkpoint=every)
@@ -149,7 +149,7 @@ def test_every_kind_of_run_resumes_to_the_same_bits_with_other_workers(name: str
             workers=workers,
             state_memory=memory,
             resume=True,
-            checkpoint=feddyn.Every(rounds=3),
+            checkpoint=feddyn.CheckpointEvery(rounds=3),
         )
         for line in simulation:
             if line["round"] == stop:
@@ -165,7 +165,7 @@ def test_every_kind_of_run_resumes_to_the_same_bits_with_other_workers(name: str
 
 def _interrupted(out: Path, rounds: int = 5) -> None:
     plan = feddyn.Plan(**arguments())
-    for line in feddyn.Simulation(plan, out, workers=1, checkpoint=feddyn.Every(rounds=2)):
+    for line in feddyn.Simulation(plan, out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=2)):
         if line["round"] == rounds:
             break
 
@@ -201,7 +201,9 @@ def test_after_a_damaged_checkpoint_the_next_ones_are_whole(undisturbed: dict[st
     file = out / "checkpoint" / "000005.json"
     file.write_bytes(file.read_bytes()[:-9])
     for stop in (5, 6):
-        simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, resume=True, checkpoint=feddyn.Every(rounds=1))
+        simulation = feddyn.Simulation(
+            feddyn.Plan(**arguments()), out, resume=True, checkpoint=feddyn.CheckpointEvery(rounds=1)
+        )
         for line in simulation:
             if line["round"] == stop:
                 break
@@ -217,7 +219,9 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
 ) -> None:
     """With no room for old ones every checkpoint has all devices; one of those that fails loses none of them."""
     out, rows = tmp_path / "out", "feddyn.runs.checkpoint.ROWS"
-    simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=100))
+    simulation = feddyn.Simulation(
+        feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=100)
+    )
     saver = simulation._saver
     assert saver is not None
     for line in simulation:
@@ -234,7 +238,7 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
     del simulation, line, saver
     monkeypatch.setattr(rows, 1)
     simulation = feddyn.Simulation(
-        feddyn.Plan(**arguments()), out, workers=1, resume=True, checkpoint=feddyn.Every(rounds=1)
+        feddyn.Plan(**arguments()), out, workers=1, resume=True, checkpoint=feddyn.CheckpointEvery(rounds=1)
     )
     list(simulation)
     saver = simulation._saver
@@ -312,7 +316,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(
     with monkeypatch.context() as patch:
         patch.setattr("feddyn.runs.checkpoint.write_whole", full)
         with pytest.raises(feddyn.FeddynError, match=r"cannot be written to .*No space left.*before it is kept"):
-            feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=feddyn.Every(rounds=2))
+            feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=2))
     feddyn.simulate(**arguments(), out=out, resume=True)
     assert contents(out) == undisturbed
 
@@ -346,7 +350,9 @@ def _in_a_process(out: Path, workers: int, last: float = float("inf")) -> None:
         try:
             torch.set_num_threads(1)
             sys.setprofile(count)
-            feddyn.simulate(**arguments(), out=out, workers=workers, checkpoint=feddyn.Every(rounds=1), resume=True)
+            feddyn.simulate(
+                **arguments(), out=out, workers=workers, checkpoint=feddyn.CheckpointEvery(rounds=1), resume=True
+            )
             sys.setprofile(None)
             out.with_suffix(".counted").write_text(str(counted))
         finally:

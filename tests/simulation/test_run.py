@@ -65,12 +65,12 @@ def test_equal_arguments_give_equal_bits(unbalanced: Stored, participation: Any)
 
 
 def test_a_devices_randomness_does_not_depend_on_the_others(unbalanced: Stored) -> None:
-    """Device 3 finds the same model in round 1, whoever else is active, in whatever order, and in whatever cohort."""
+    """Device 3 finds the same model in round 1, whoever else is active, in whatever order, and in whatever stack."""
     solver, found = feddyn.SGD(0.1, epochs=2, batch_size=4), []
     torch.manual_seed(0)
     model = nn.Linear(4, 3)
-    for active, cohort in (([3], 1), ([3, 1], 1), ([7, 3, 0], 1), ([7, 3, 0], 2), ([3, 1, 2, 4], 4)):
-        plan = feddyn.Plan(model, unbalanced, feddyn.Scaffold(), solver, [active], 1, cohort=cohort)
+    for active, stack in (([3], 1), ([3, 1], 1), ([7, 3, 0], 1), ([7, 3, 0], 2), ([3, 1, 2, 4], 4)):
+        plan = feddyn.Plan(model, unbalanced, feddyn.Scaffold(), solver, [active], 1, stack=stack)
         simulation = feddyn.Simulation(plan)
         list(simulation)
         found.append(simulation.federation.latest(3))
@@ -320,20 +320,20 @@ def test_the_key_covers_every_field(unbalanced: Stored) -> None:
         ({"rounds": 1.5}, "rounds must be"),
         ({"rounds": 10**20}, "rounds must be a whole number of at most"),
         ({"seed": 10**20}, "seed must be a whole number of at most"),
-        ({"cohort": 10**20}, "cohort must be a whole number of at most"),
+        ({"stack": 10**20}, "stack must be a whole number of at most"),
         ({"workers": 10**9}, "workers must be a whole number of at most 1024"),
         ({"state_memory": 10**20}, "state_memory must be a whole number of at most"),
         ({"seed": -1}, "seed must be"),
-        ({"cohort": 0}, "cohort must be"),
+        ({"stack": 0}, "stack must be"),
         ({"workers": 0}, "workers must be"),
         ({"state_memory": -1}, "state_memory must be"),
         (
-            {"cohort": 4, "solver": feddyn.OneStep()},
-            "the solver takes one device at a time, unlike SGD; use cohort = 1",
+            {"stack": 4, "solver": feddyn.OneStep()},
+            "the solver takes one device at a time, unlike SGD; use stack = 1",
         ),
-        ({"cohort": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))}, "vmap does not work with this model"),
+        ({"stack": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))}, "vmap does not work with this model"),
         (
-            {"cohort": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))},
+            {"stack": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))},
             "is not possible",
         ),
         ({"solver": feddyn.SGD}, "the solver must be a function"),

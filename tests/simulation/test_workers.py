@@ -45,9 +45,9 @@ def test_the_default_and_the_memory_do_not_change_a_bit(alone: dict[str, str]) -
         assert outcome({**cases()[name], "state_memory": memory}) == alone[name]
 
 
-def test_cohorts_change_rounding_only(alone: dict[str, str]) -> None:
+def test_stacks_change_rounding_only(alone: dict[str, str]) -> None:
     arguments = cases()["feddyn one by one"]
-    one, many = (feddyn.simulate(**{**arguments, "cohort": cohort}) for cohort in (1, 5))
+    one, many = (feddyn.simulate(**{**arguments, "stack": stack}) for stack in (1, 5))
     assert torch.allclose(one.models["all"], many.models["all"], rtol=0, atol=1e-6)
     assert [line["gradients"] for line in one.history] == [line["gradients"] for line in many.history]
 

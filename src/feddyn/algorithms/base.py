@@ -6,7 +6,7 @@ A method hands each active device k one problem,
 
 and turns what the device found into the device's next state and an upload. The server sees the sum of the uploads and
 how many there were, never a list. All of it is plain tensor arithmetic on the last axis, so the same code runs on one
-vector, on a cohort of devices (devices on axis -2) and on a sweep of settings (any axes before that).
+vector, on a stack of devices (devices on axis -2) and on a sweep of settings (any axes before that).
 """
 
 from abc import ABC, abstractmethod

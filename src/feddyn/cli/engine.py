@@ -91,14 +91,14 @@ def alone(command: str) -> None:
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":
     """A run with a record, as the options ask for."""
     from feddyn.runs.run import Simulation
-    from feddyn.runs.saving import Every
+    from feddyn.runs.saving import CheckpointEvery
 
     return Simulation(
         plan,
         directory,
         workers=options["workers"],
         state_memory=options["state_memory"],
-        checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"]),
         resume=resume,
     )
 

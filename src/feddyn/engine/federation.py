@@ -69,7 +69,7 @@ class Federation:
             algorithm,
             solver,
             seed=seed,
-            cohort=stack,
+            stack=stack,
             state_memory=quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in evaluation.models,
         )

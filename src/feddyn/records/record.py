@@ -64,8 +64,10 @@ LEFTOVERS = ("lock", ".setting.toml.part")
 
 
 def key(setting: Mapping[str, Any]) -> str:
-    """Sixteen digits that stand for a setting; every field of it counts."""
-    return hashlib.sha256(json.dumps(setting, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+    """Sixteen digits that stand for a setting; every field of it counts. `stack` was once called `cohort`, and runs of
+    that time keep their keys."""
+    fields = {"cohort" if name == "stack" else name: value for name, value in setting.items()}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
 
 
 def claim(directory: Path) -> Path:

@@ -12,7 +12,7 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.engine.grouping import cohort_size
+from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation, Sampler
 from feddyn.errors import InputError, nearest
@@ -28,7 +28,7 @@ from feddyn.solvers.own import as_solver
 class Plan:
     """A run before it starts.
 
-    `origin` says how to make the initial model again, empty if it exists only in memory; `cohort` how many devices are
+    `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
     trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
     """
 
@@ -43,7 +43,7 @@ class Plan:
     evaluation: Evaluation = field(default_factory=Evaluation)
     target: Target | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
-    cohort: int | None = None
+    stack: int | None = None
     links: Links | None = None
 
     def __post_init__(self) -> None:
@@ -70,18 +70,19 @@ class Plan:
         if isinstance(self.participation, Sequence):
             schedule = [[int(device) for device in active] for active in self.participation]
             object.__setattr__(self, "participation", schedule)
-        if self.cohort is not None:
-            require_whole("", "cohort", self.cohort, 1)
+        if self.stack is not None:
+            require_whole("", "stack", self.stack, 1)
         if self.target is not None and self.target.metric not in (known := self.evaluation.directions):
             raise InputError(
                 f"target: metric {self.target.metric!r} is not known; {nearest(self.target.metric, known)}"
             )
 
     @cached_property
-    def stack(self) -> int:
+    def stack_size(self) -> int:
         """How many devices are trained as one batched computation at most; 1: one by one."""
         model = FlatModel(self.model, self.loss)
-        return cohort_size(self.cohort, model, self.population, self.local_solver, self.sampler().expected)
+        parts = (model, self.population, self.algorithm, self.local_solver)
+        return stack_size(self.stack, *parts, self.sampler().expected)
 
     @cached_property
     def local_solver(self) -> Solver:
@@ -94,7 +95,7 @@ class Plan:
 
     def setting(self) -> Setting:
         """The complete setting; what exists only in memory stands there by its hash, and `needs` names it."""
-        stack = self.stack  # refuses a model that cannot be trained before it is described
+        stack = self.stack_size  # refuses a model that cannot be trained before it is described
         parts: Setting = {
             "seed": self.seed,
             "rounds": self.rounds,
@@ -103,7 +104,7 @@ class Plan:
             "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
-            "cohort": stack,
+            "stack": stack,
             **({"links": _fields(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }

@@ -25,7 +25,7 @@ from feddyn.models.flat import Loss, with_parameters
 from feddyn.records.lines import COUNTS
 from feddyn.records.record import Line, Setting, Status, key
 from feddyn.runs.plan import Plan
-from feddyn.runs.saving import Every, Saver
+from feddyn.runs.saving import CheckpointEvery, Saver
 from feddyn.solvers.base import Solve
 
 EXPLODED = 1e6
@@ -96,7 +96,7 @@ class Simulation:
         workers: int | None = None,
         state_memory: int | None = None,
         resume: Resume = False,
-        checkpoint: Every | None = None,
+        checkpoint: CheckpointEvery | None = None,
     ):
         if resume not in (False, True, "unchecked"):
             raise InputError(f"resume must be True, False or 'unchecked', not {resume!r}")
@@ -111,7 +111,7 @@ class Simulation:
         initial = self._group.guarded(self._initial)
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
-        self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
+        self._saver = Saver(self.out, setting, checkpoint or CheckpointEvery(), self._group) if self.out else None
         self._resume = bool(resume)
         if self.out:
             _refuse_unseen(setting, self.out, resume)
@@ -128,7 +128,7 @@ class Simulation:
             plan.local_solver,
             loss=plan.loss,
             seed=plan.seed,
-            stack=plan.stack,
+            stack=plan.stack_size,
             evaluation=plan.evaluation,
             group=self._group,
             state_memory=state_memory,
@@ -265,19 +265,19 @@ def simulate(
     metrics: Sequence[Metric] = (),
     target: Target | None = None,
     out: str | PathLike[str] | None = None,
-    cohort: int | None = None,
+    stack: int | None = None,
     links: Links | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
     resume: Resume = False,
-    checkpoint: Every | None = None,
+    checkpoint: CheckpointEvery | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
     metrics: what to measure of models beside loss, accuracy and the objective.
     target: stop at the first round that reaches it. out: a new directory for the record.
-    cohort: how many devices train as one batched computation (None: as many as pays, 1: one by one).
+    stack: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     links: how uploads are lost or late, and devices offline or slow (None: never).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
@@ -300,7 +300,7 @@ def simulate(
         loss,
         evaluation,
         target,
-        cohort=cohort,
+        stack=stack,
         links=links,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)

@@ -19,7 +19,7 @@ from feddyn.runs.checkpoint import Checkpoints, Position
 
 
 @dataclass(frozen=True)
-class Every:
+class CheckpointEvery:
     """How often a run is saved: after so many rounds or minutes, whichever comes first."""
 
     rounds: int | None = None
@@ -35,7 +35,7 @@ class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
     what it needs; all of them call every function."""
 
-    def __init__(self, directory: Path, setting: Setting, every: Every, group: Group):
+    def __init__(self, directory: Path, setting: Setting, every: CheckpointEvery, group: Group):
         self.directory, self.setting, self.every, self.group = directory, setting, every, group
         self.writes = group.rank == 0
         self.checkpoints = Checkpoints(directory / "checkpoint", key(setting))

@@ -104,7 +104,7 @@ def _can(plan: Plan) -> bool:
     simple = plan.links is None and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
-    return stored and simple and walked and counted and plan.stack > 1
+    return stored and simple and walked and counted and plan.stack_size > 1
 
 
 def _kind(algorithm: Algorithm) -> str:

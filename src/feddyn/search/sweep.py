@@ -20,7 +20,7 @@ from feddyn.metrics import Metric, classifies
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
 from feddyn.solvers.base import Batchable
-from feddyn.solvers.stack import Cohort
+from feddyn.solvers.stack import StackedWork
 
 
 class Group(NamedTuple):
@@ -67,7 +67,7 @@ class Sweep:
         problems = [
             g.algorithm.problem(down, state, share) for g, down, state in zip(self.groups, downs, states, strict=True)
         ]
-        cohort = Cohort(
+        together = StackedWork(
             self.model,
             self._way,
             sum(g.settings for g in self.groups),
@@ -75,7 +75,7 @@ class Sweep:
             round,
             device_seeds(self.seed, "batches", round, active),
         )
-        theta, path = self.solver(self._stack(problems, len(active)), cohort)
+        theta, path = self.solver(self._stack(problems, len(active)), together)
         assert path is None or isinstance(path, torch.Tensor)
         sizes = [g.settings for g in self.groups]
         paths = [None] * len(sizes) if path is None else path.expand(len(theta), -1, -1).split(sizes)

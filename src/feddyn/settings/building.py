@@ -91,7 +91,7 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
         evaluation=build(Evaluation, single.get("evaluation", {}), "evaluation"),
         target=target,
         origin=origin,
-        cohort=single.get("cohort"),
+        stack=single.get("stack", single.get("cohort")),
         links=build(Links, single["links"], "links") if "links" in single else None,
     )
 

@@ -16,7 +16,8 @@ from feddyn.settings.schema import choose, parameters
 Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links")
-SCALARS = ("seed", "rounds", "participation", "cohort")
+SCALARS = ("seed", "rounds", "participation", "stack", "cohort")
+"""`cohort` is what `stack` was called before."""
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
 ENTRY = {"label", "algorithm", "solver"}
 

@@ -6,6 +6,18 @@ from feddyn.solvers.exact import Exact
 from feddyn.solvers.one_step import OneStep
 from feddyn.solvers.own import as_solver
 from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Step, Walk, Work
+from feddyn.solvers.work import Step, StepwiseWork, Work
 
-__all__ = ["SGD", "AdamW", "Batchable", "Exact", "OneStep", "Solve", "Solver", "Step", "Walk", "Work", "as_solver"]
+__all__ = [
+    "SGD",
+    "AdamW",
+    "Batchable",
+    "Exact",
+    "OneStep",
+    "Solve",
+    "Solver",
+    "Step",
+    "StepwiseWork",
+    "Work",
+    "as_solver",
+]

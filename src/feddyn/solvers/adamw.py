@@ -27,7 +27,7 @@ from feddyn.checks import require_number
 from feddyn.errors import InputError
 from feddyn.solvers.penalty import Penalty
 from feddyn.solvers.stepwise import Stepwise, clipped
-from feddyn.solvers.work import Walk
+from feddyn.solvers.work import StepwiseWork
 
 
 @final
@@ -48,7 +48,7 @@ class AdamW(Stepwise):
             raise InputError(f"AdamW: betas must be two numbers below 1, not {self.betas}")
         object.__setattr__(self, "betas", tuple(self.betas))
 
-    def __call__(self, problem: Problem, work: Walk) -> Solution:
+    def __call__(self, problem: Problem, work: StepwiseWork) -> Solution:
         theta = work.theta.copy_(problem.start)
         penalty = Penalty(problem, 0.0, theta)
         first, second = torch.zeros_like(theta), torch.zeros_like(theta)

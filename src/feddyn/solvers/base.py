@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Self, TypeAlias
 
 from feddyn.algorithms.base import Problem, Scalar, Solution
-from feddyn.solvers.work import Walk, Work
+from feddyn.solvers.work import StepwiseWork, Work
 
 Solve: TypeAlias = Callable[[Problem, Work], Solution]
 """What is taken wherever a solver is: a `Solver`, or any function of a problem and a device at work (see `Own`)."""
@@ -35,13 +35,13 @@ class Solver(ABC):
 
 
 class Batchable(Solver):
-    """A solver that needs no more than a `Walk`, so that it also solves the problems of many devices, and of many
-    settings of a search, as one: vectors are stacked, and scalars are columns."""
+    """A solver that needs no more than a `StepwiseWork`, so that it also solves the problems of many devices, and of
+    many settings of a search, as one: vectors are stacked, and scalars are columns."""
 
     in_steps = True
 
     @abstractmethod
-    def __call__(self, problem: Problem, work: Walk) -> Solution:
+    def __call__(self, problem: Problem, work: StepwiseWork) -> Solution:
         """Solve the problem for a device, or stacked problems for a stack of them."""
 
     @property

@@ -31,7 +31,7 @@ from feddyn.checks import require_number
 from feddyn.errors import InputError
 from feddyn.solvers.penalty import Penalty, fitting, like
 from feddyn.solvers.stepwise import Stepwise, clip_scale, clipped
-from feddyn.solvers.work import Walk
+from feddyn.solvers.work import StepwiseWork
 
 
 @final
@@ -48,7 +48,7 @@ class SGD(Stepwise):
         if self.momentum >= 1:
             raise InputError(f"SGD: momentum must be below 1, not {self.momentum}")
 
-    def __call__(self, problem: Problem, work: Walk) -> Solution:
+    def __call__(self, problem: Problem, work: StepwiseWork) -> Solution:
         theta = work.theta.copy_(problem.start)
         plain = self.clip is None and self.momentum == 0
         penalty = Penalty(problem, self.weight_decay if plain else 0.0, theta)

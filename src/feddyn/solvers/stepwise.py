@@ -15,7 +15,7 @@ from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError
 from feddyn.solvers.base import Batchable
 from feddyn.solvers.penalty import like
-from feddyn.solvers.work import Walk
+from feddyn.solvers.work import StepwiseWork
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Stepwise(Batchable):
         except OverflowError:  # lr_decay is above 1
             return math.inf
 
-    def walk(self, work: Walk) -> Iterator[tuple[Any, Scalar, Scalar]]:
+    def walk(self, work: StepwiseWork) -> Iterator[tuple[Any, Scalar, Scalar]]:
         """The batch of every step, the step size, and whether the step is taken (1; for stacked devices that have
         finished 0, and so is their step size)."""
         rate = like(work.theta, self.rate(work.round))

@@ -20,7 +20,7 @@ class Step(NamedTuple):
     alive: Scalar | None = None
 
 
-class Walk(Protocol):
+class StepwiseWork(Protocol):
     """What a solver in steps needs, of one device or of a stack of them that walk in step."""
 
     @property
