@@ -1,0 +1,142 @@
+"""A round's bookkeeping: what is counted and measured, and that it is committed whole or leaves no trace."""
+
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import feddyn
+from feddyn.data.stored import Stored
+from feddyn.simulation.federation import Federation
+from feddyn.simulation.grouping import cohorts
+from feddyn.simulation.links import Answers
+from feddyn.simulation.ranks import Ranks
+from feddyn.simulation.store import Store
+
+from .test_resume import arguments, contents
+
+
+def stretch(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+    """A device of n samples moves by n in every parameter."""
+    return feddyn.Solution(problem.start + work.size)
+
+
+def asked(*devices: int) -> Answers:
+    return Answers(list(devices), [1.0] * len(devices), [], [], [])
+
+
+def test_device_norms_are_means_over_the_active_devices(unbalanced: Stored) -> None:
+    """Devices 0 and 1 of ten have 10 and 40 of 260 samples, so shares of 10/26 and 40/26; with d = 15 parameters they
+    drift by 10 sqrt(15) and 40 sqrt(15), 25 sqrt(15) in the mean. FedDyn's lambda_k = -alpha / share_k * drift has the
+    same norm on both: 0.1 * 26 sqrt(15)."""
+    plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), stretch, [[0, 1]], 1)
+    (line,) = feddyn.Simulation(plan, workers=1)
+    assert line["devices"] == pytest.approx({"drift": 25 * 15**0.5, "lambda": 2.6 * 15**0.5})
+
+
+def test_the_objective_is_the_loss_and_half_the_weight_decay_times_the_square(unbalanced: Stored) -> None:
+    """Started at (2, ..., 2), whose square is 15 * 4 = 60: with a weight decay of 0.1 the objective is 3 above the
+    loss. One step of length 1e-9 moves nothing."""
+    model = nn.Linear(4, 3).double()
+    nn.init.constant_(model.weight, 2.0)
+    nn.init.constant_(model.bias, 2.0)
+    solver = feddyn.SGD(1e-9, steps=1, weight_decay=0.1)
+    run = feddyn.simulate(model, unbalanced, feddyn.FedAvg(), solver, participation=1.0, rounds=1)
+    for figures in run.history[0]["models"].values():
+        assert figures["objective"] - figures["loss"] == pytest.approx(3.0, abs=1e-6)
+
+
+def no_slot_is_lost(store: Store) -> bool:
+    """Every slot that was ever given out is a device's own, or free, and only once."""
+    return sorted([*store.slots.values(), *store._free]) == list(range(store._next))
+
+
+def test_rounds_that_fail_give_their_slots_back(unbalanced: Stored) -> None:
+    """Three devices, of which the second fails, ten times; then a round that does not."""
+    failing = True
+
+    def solve(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
+        if failing and work.size == unbalanced.size(1):
+            raise KeyError("device 1")
+        return feddyn.Solution(problem.start + 1)
+
+    plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve, [[0, 1, 2]], 1)
+    federation = Federation(plan)
+    for _ in range(10):
+        with pytest.raises(KeyError, match="device 1"):
+            federation.step(0, asked(0, 1, 2))
+        assert no_slot_is_lost(federation.trainer.store)
+    failing = False
+    federation.step(0, asked(0, 1, 2))
+    assert no_slot_is_lost(federation.trainer.store)
+    assert sorted(federation.trainer.store.slots.values()) == [0, 1, 2]
+
+
+class Lonely(Ranks):
+    """The only rank, to which the states of all devices come from elsewhere in every round."""
+
+    def __init__(self) -> None:
+        self.rank, self.size, self._home = 0, 1, {}
+
+    def fetch(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> dict[int, int]:
+        devices = [k for group in groups for k in group]
+        slots = store.stage(devices)
+        store.write(slots, store.named(store.read([None] * len(slots))))
+        return dict(zip(devices, slots, strict=True))
+
+    def total(self, numbers: torch.Tensor) -> torch.Tensor:
+        return numbers
+
+    def guarded(self, work: Any) -> Any:
+        return work()
+
+
+def test_states_that_came_from_other_ranks_give_their_slots_back(unbalanced: Stored) -> None:
+    plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), stretch, 3, 9)
+    federation = Federation(plan, ranks=Lonely())
+    for round in range(6):
+        federation.step(round, asked(round, round + 1, round + 2))
+        assert no_slot_is_lost(federation.trainer.store)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_commit_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: signal.Signals
+) -> None:
+    """It arrives in round 3 when the first of five devices has its new state and the others have not. The run ends by
+    it, though only after the round; saved there and resumed, it ends with the same bits as one that nothing disturbs.
+    """
+    feddyn.simulate(**arguments(), out=tmp_path / "calm", workers=1)
+    commit, calls = Store.commit, 0
+
+    def disturbed(store: Store, devices: Iterable[int], fresh: Iterable[int]) -> None:
+        nonlocal calls
+        commit(store, devices, fresh)
+        calls += 1
+        if calls == 2 * 5 + 1:
+            signal.raise_signal(kind)
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(kind, end)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "commit", disturbed)
+            with pytest.raises(KeyboardInterrupt):
+                feddyn.simulate(**arguments(), out=tmp_path / "out", workers=1)
+    finally:
+        signal.signal(kind, before)
+    assert calls == 3 * 5
+    feddyn.simulate(**arguments(), out=tmp_path / "out", workers=1, resume=True)
+    assert contents(tmp_path / "out") == contents(tmp_path / "calm")
+
+
+def test_cohorts_have_the_largest_devices_first_and_equal_numbers() -> None:
+    """Seven devices in groups of at most three: 2, 2 and 3 of them, by falling size, equal ones by their number."""
+    sizes = [5, 9, 1, 9, 7, 2, 3]
+    assert cohorts([10, 11, 12, 13, 14, 15, 16], sizes, 3) == [[11, 13], [14, 10], [16, 15, 12]]
