@@ -110,6 +110,22 @@ def test_every_epoch_visits_every_sample_once(size: int, batch: int | None) -> N
         assert sorted(rows.tolist()) == list(range(size))
 
 
+def test_batches_are_augmented_by_the_devices_seed_and_the_loss_is_not() -> None:
+    """A transform that, given a generator, makes noise of the samples: gradients are taken on noise, the same for equal
+    seeds, and the loss that exact solvers minimise on the samples as they are."""
+
+    def noise(x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
+        return x if generator is None else torch.randn(x.shape, generator=generator, dtype=dtype)
+
+    plain = make_work()
+    noisy = [Work(plain.model, plain.x, plain.y, 0, seed, noise) for seed in (8, 8, 80)]
+    gradients = [work.gradient().clone() for work in (plain, *noisy)]
+    assert torch.equal(gradients[1], gradients[2])
+    assert not torch.allclose(gradients[0], gradients[1])
+    assert not torch.allclose(gradients[1], gradients[3])
+    assert all(torch.equal(work.loss(plain.theta), plain.loss(plain.theta)) for work in noisy)
+
+
 def test_a_number_of_steps_goes_round_the_data() -> None:
     """7 steps of 5 on 12 samples: two epochs of 3 batches and one batch of a third."""
     seen = [len(step.batch) for step in make_work().steps(None, 7, 5)]

@@ -50,6 +50,29 @@ def test_the_objective_is_the_loss_and_half_the_weight_decay_times_the_square(un
         assert figures["objective"] - figures["loss"] == pytest.approx(3.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("cohort", [1, 4])
+def test_gradients_are_counted_sample_by_sample(unbalanced: Stored, cohort: int) -> None:
+    """Two passes in batches of 4 over 10 + 40 + 15 samples are 130 gradients, whatever is left for the last batch."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    solver = feddyn.SGD(0.01, epochs=2, batch_size=4)
+    plan = feddyn.Plan(model, unbalanced, feddyn.FedAvg(), solver, [[0, 1, 2]], 1, cohort=cohort)
+    (line,) = feddyn.Simulation(plan, workers=1)
+    assert line["gradients"] == 130
+
+
+def test_only_what_was_in_vain_is_wasted(unbalanced: Stored) -> None:
+    """FedDyn sends 15 float32 each way, 60 bytes: for everybody who is asked, and in vain for the lost and the late."""
+    solver, links = feddyn.SGD(0.01, steps=1), feddyn.Links(lost=0.3, late=0.2)
+    run = feddyn.simulate(
+        nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solver, participation=1.0, rounds=5, links=links
+    )
+    lost, late = (sum(len(line[kind]) for line in run.history) for kind in ("lost", "late"))
+    assert lost > 5
+    assert late > 2
+    last = run.history[-1]
+    assert (last["bytes_up"], last["bytes_down"], last["wasted"]) == (3000, 3000, 120 * (lost + late))
+
+
 def no_slot_is_lost(store: Store) -> bool:
     """Every slot that was ever given out is a device's own, or free, and only once."""
     return sorted([*store.slots.values(), *store._free]) == list(range(store._next))
