@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def forked(folder: Path, fault: Fault | None, tests: Sequence[str]) -> int:
             said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT)
             os.dup2(said, 1)
             os.dup2(said, 2)
-            signal.alarm(PATIENCE)
+            signal.alarm(PATIENCE if fault else 0)
             code = run_tests(folder, fault, tests)
         except BaseException:
             traceback.print_exc()
@@ -67,21 +67,24 @@ def forked(folder: Path, fault: Fault | None, tests: Sequence[str]) -> int:
 def outcomes(faults: Sequence[Fault | None]) -> Iterator[tuple[Fault | None, int, str]]:
     """Each fault with the exit code and the last words of its tests, one process a core; None: all tests, no fault."""
     everything = sorted({test for fault in faults if fault for test in fault.tests})
-    running: dict[int, tuple[Fault | None, Path]] = {}
+    todo, running = deque(enumerate(faults)), dict[int, tuple[Fault | None, Path]]()
     with tempfile.TemporaryDirectory(prefix="feddyn-mutants-") as place:
-        for number, fault in enumerate([*faults, *[None] * len(os.sched_getaffinity(0))]):
-            if len(running) == len(os.sched_getaffinity(0)) or number >= len(faults):
-                if not running:
-                    return
+        try:
+            while todo or running:
+                while todo and len(running) < len(os.sched_getaffinity(0)):
+                    number, fault = todo.popleft()
+                    folder = Path(place, str(number))
+                    running[forked(folder, fault, fault.tests if fault else everything)] = (fault, folder)
                 child, status = os.wait()
-                done, folder = running.pop(child)
+                fault, folder = running.pop(child)
                 lines = (folder / "said").read_text(errors="replace").splitlines()
-                telling = [line for line in lines if line.startswith(("FAILED", "ERROR", "E  "))] or lines
-                yield done, os.waitstatus_to_exitcode(status), telling[-1][:200] if telling else ""
+                failed = [line for line in lines if line.startswith("FAILED")]  # whatever went wrong after that
+                yield fault, 1 if failed else os.waitstatus_to_exitcode(status), (failed or lines or [""])[-1][:200]
                 shutil.rmtree(folder)
-            if number < len(faults):
-                folder = Path(place, str(number))
-                running[forked(folder, fault, fault.tests if fault else everything)] = (fault, folder)
+        finally:
+            for child in running:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
 
 
 def verdict(fault: Fault, code: int) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 import feddyn
 
-from .test_checkpoint import resumed
+from .test_saving import resumed
 from .test_resume import Crash, Faults, arguments, contents
 
 EVERY = feddyn.Every(rounds=2)

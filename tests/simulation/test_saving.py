@@ -46,6 +46,16 @@ def test_a_run_resumes_from_device_states_that_were_written_anew(
     assert len(files) < round
     assert resumed(tmp_path / "out") == round + 1
     assert contents(tmp_path / "out") == undisturbed
+    assert not (tmp_path / "out" / "checkpoint").exists()  # who is done needs none
+
+
+def test_a_checkpoint_has_only_the_devices_that_changed(tmp_path: Path) -> None:
+    """Five devices a round, saved after rounds 2 and 4: of each two rounds between five and ten."""
+    stopped(tmp_path / "out", 4, every=2)
+    first, second = (segment["devices"] for segment in checkpoint(tmp_path / "out", 4)["devices"])
+    lines = [json.loads(line) for line in (tmp_path / "out" / "rounds.jsonl").read_text().splitlines()]
+    active = [set(line["active"]) for line in lines]
+    assert (first, second) == (len(active[0] | active[1]), len(active[2] | active[3]))
 
 
 @pytest.mark.parametrize("field", ["round", "recorded", "totals"])
