@@ -23,9 +23,9 @@ import torch
 
 from feddyn import FedDyn, Problem, Scaffold, Solution
 from feddyn.theory import exact
-from feddyn.theory.laboratory import Laboratory, State, active_sets, draws
 from feddyn.theory.problems import Losses, Quadratics
-from feddyn.theory.worst import forms, suprema, supremum
+from feddyn.theory.verification.laboratory import Laboratory, State, active_sets, draws
+from feddyn.theory.verification.worst import forms, suprema, supremum
 
 L, D = 1.0, 2
 FACTORS = (1, 3, 6, 12, 24, 48)

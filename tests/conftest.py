@@ -1,11 +1,27 @@
 """Small federations with known answers."""
 
+import signal
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 import feddyn
 from feddyn.data.stored import Stored
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")  # a busy machine is no fault
+
+
+@pytest.fixture(autouse=True)
+def signals_as_they_were() -> Iterator[None]:
+    """The command line takes Ctrl-C and SIGTERM for its own until its process ends; here the process goes on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def make_logistic(sizes: list[int], features: int = 4, classes: int = 3, seed: int = 0) -> Stored:

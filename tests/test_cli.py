@@ -197,7 +197,7 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (SINGLE, ["--set", "model.features=7"], "the model does not fit the devices' samples"),
         (SINGLE, ["--set", "solver.epochs=1.5"], "solver.epochs must be a whole number"),
         (SINGLE, ["--set", "population.seed=-1"], "seed must be a whole number of at least 0"),
-        (SINGLE, ["--set", "model.classes=-1"], "cannot be made"),
+        (SINGLE, ["--set", "model.classes=-1"], "linear: classes must be a whole number of at least 1"),
         (SINGLE.replace('source = "synthetic"', "source = [1]"), [], "population.source [1] is not known"),
         (SINGLE, ["--set", "solver.steps=3"], "these methods go by epochs"),
         (SINGLE, ["--set", "solver.name=exat"], "did you mean 'exact'?"),

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from feddyn.cli.outlook import Choice, as_setting
-from feddyn.experiments import catalogue, study
-from feddyn.experiments.catalogue import Experiment, Job, experiments
-from feddyn.experiments.documents import expand
-from feddyn.experiments.estimate import Calibration
-from feddyn.experiments.paper import Row
+from feddyn.paper import catalogue, study
+from feddyn.paper.catalogue import Experiment, Job, experiments
+from feddyn.paper.estimate import Calibration
+from feddyn.paper.published import Row
 from feddyn.reports import report
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.settings.documents import expand
 from tests.experiments.tiny import ROUNDS, job, setting
 from tests.test_cli import call, real
 
@@ -236,7 +236,7 @@ def test_the_synthetic_table_goes_on(
     assert curves.read_text().count("\n") == 42
     with curves.open("a") as file:
         file.write('{"kind": "typ')
-    monkeypatch.setattr("feddyn.experiments.synthetic.train", None)
+    monkeypatch.setattr("feddyn.paper.synthetic.train", None)
     assert call(*words, monkeypatch=monkeypatch) == 0
     assert Path("out/synthetic/table.csv").read_text() == table
 

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,37 +12,47 @@ from .test_cli import COMPARISON, SINGLE
 
 FILES = ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json")
 FEDDYN = [sys.executable, "-m", "feddyn"]
+INTERRUPTED = """
+import os, sys
+from pathlib import Path
+
+import feddyn.cli
+from feddyn.records.record import Record
+
+write, (_, directory, number, *sys.argv[1:]) = Record.line, sys.argv
+
+def line(record, line):
+    write(record, line)
+    if record.directory == Path(directory) and line["round"] == 3:
+        os.kill(os.getpid(), int(number))
+
+Record.line = line
+feddyn.cli.main()
+"""
+"""`feddyn`, to which a signal is sent when the third round of a run is recorded: not at a time, but at a place."""
 
 
 def feddyn(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*FEDDYN, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run([*FEDDYN, *words], cwd=cwd, capture_output=True, text=True)
 
 
-def interrupt(*words: str, cwd: Path, watched: str, number: int) -> tuple[int, str]:
-    """Start a run and send it a signal as soon as a file has three lines."""
-    process = subprocess.Popen(
-        [*FEDDYN, *words],
+def interrupt(*words: str, cwd: Path, directory: str, number: int) -> tuple[int, str]:
+    """What becomes of a command whose run in a directory is interrupted."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, directory, str(number), *words],
         cwd=cwd,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        capture_output=True,
         text=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # ignored where the tests run in the background
+        # where the tests run in the background, SIGINT would be ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    file, end = cwd / watched, time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < end:
-        if file.exists() and file.read_bytes().count(b"\n") >= 3:
-            process.send_signal(number)
-            break
-        time.sleep(0.002)
-    return process.wait(60), process.communicate()[1]
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(number: int, tmp_path: Path) -> None:
-    (tmp_path / "my.toml").write_text(SINGLE.replace("rounds = 6", "rounds = 400"))
-    code, words = interrupt("run", "my.toml", "--out", "part", cwd=tmp_path, watched="part/rounds.jsonl", number=number)
+    (tmp_path / "my.toml").write_text(SINGLE.replace("rounds = 6", "rounds = 40"))
+    code, words = interrupt("run", "my.toml", "--out", "part", cwd=tmp_path, directory="part", number=number)
     assert (code, words.strip()) == (130, "feddyn: interrupted; to go on: feddyn resume part")
     assert json.loads((tmp_path / "part" / "summary.json").read_text())["status"] == "interrupted"
     assert feddyn("resume", "part", "--workers", "1", cwd=tmp_path).returncode == 0
@@ -55,9 +64,9 @@ def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(number: int, tmp_p
 
 
 def test_a_comparison_goes_on_with_the_method_it_was_at_and_those_after_it(tmp_path: Path) -> None:
-    (tmp_path / "my.toml").write_text(COMPARISON.replace("rounds = 6", "rounds = 60"))
-    watched = "part/scaffold/rounds.jsonl"
-    code, _ = interrupt("run", "my.toml", "--out", "part", cwd=tmp_path, watched=watched, number=signal.SIGINT)
+    (tmp_path / "my.toml").write_text(COMPARISON.replace("rounds = 6", "rounds = 20"))
+    place = "part/scaffold"
+    code, _ = interrupt("run", "my.toml", "--out", "part", cwd=tmp_path, directory=place, number=signal.SIGINT)
     assert code == 130
     assert not (tmp_path / "part" / "fedsplit-all").exists()
     assert feddyn("resume", "part", cwd=tmp_path).returncode == 0

@@ -15,17 +15,41 @@ from typing import Any
 import pytest
 import tomli_w
 
+import feddyn
 from feddyn import cli
-from feddyn.errors import FeddynError
-from feddyn.experiments.documents import read
-from feddyn.experiments.setting import plans
-from feddyn.simulation.run import Simulation
+from feddyn.errors import FeddynError, InputError
+from feddyn.runs.run import Simulation
+from feddyn.settings.building import plans
+from feddyn.settings.documents import read
 
-from .test_cli import COMPARISON, SINGLE
+from .test_cli import COMPARISON, SINGLE, SMALL
 
+NAMES = ("algorithm.name", "solver.name", "model.name", "population.source")
+MISSPELT = ("fedynn", "sdg", "lniear", "sythetic", "FedDyn", "sgd ", "5", "[]", "nosuch")
 DOCUMENTS = (SINGLE, COMPARISON, SINGLE + "[links]\nlost = 0.1\n[target]\nmetric = 'accuracy'\nvalue = 0.9\n")
+KEYS = (
+    *("solver.lr", "solver.epochs", "solver.batch_size", "solver.halve_every", "algorithm.alpha", "rounds", "seed"),
+    *("population.kind", "population.devices", "population.samples", "population.classes", "cohort", "nosuch", "a.b.c"),
+    *("evaluation.every", "participation", "algorithm", "solver", "", *NAMES),
+)
 VALUES: tuple[Any, ...] = (
-    *(-1, 0, 0.0, -0.5, 1.5, 3, 10**30, float("nan"), float("inf"), -float("inf"), 1e308, 1e-320),
+    *(
+        -1,
+        0,
+        0.0,
+        -0.5,
+        1.5,
+        3,
+        10**30,
+        2**63 - 1,
+        2**63,
+        10**12,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1e308,
+        1e-320,
+    ),
     *("", "feddyn", "\u0000", "a" * 500, "nan", "../..", True, False, [], [[]], [1, "a"], {}, {"name": 3}, [[0, 99]]),
 )
 
@@ -60,10 +84,8 @@ def attempts(seed: int, count: int) -> Iterator[tuple[str, list[str], str]]:
             document, field = mutate(documents[index], dice)
             yield tomli_w.dumps(document), [], field
         elif which < 0.8:
-            key = dice.choice(
-                ["solver.lr", "algorithm.alpha", "rounds", "population.kind", "cohort", "nosuch", "a.b.c", ""]
-            )
-            value = dice.choice(VALUES)
+            key = dice.choice(KEYS)
+            value = dice.choice(MISSPELT if key in NAMES else VALUES)
             yield DOCUMENTS[index], [f"{key}={value}"], key.split(".")[-1]
         else:
             text = list(DOCUMENTS[index])
@@ -89,6 +111,47 @@ def check(file: Path, text: str, changes: list[str], field: str) -> bool:
 def test_two_thousand_attempts(tmp_path: Path) -> None:
     found = [check(tmp_path / "my.toml", *attempt) for attempt in attempts(0, 2000)]
     assert 100 < sum(found) < 1500
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("algorithm.name=fedynn", "algorithm.name 'fedynn' is not known; did you mean 'feddyn'?"),
+        ("solver.name=sdg", "solver.name 'sdg' is not known; did you mean 'sgd'?"),
+        ("model.name=lniear", "model.name 'lniear' is not known; did you mean 'linear'?"),
+        ("population.source=sythetic", "population.source 'sythetic' is not known; did you mean 'synthetic'?"),
+        ("algorithm.name=5", "algorithm.name 5 is not known; known: centralised, "),
+        ("algorithm=5", "--set algorithm=5: no method here has algorithm; did you mean 'algorithm.name'?"),
+        ("rounds=99999999999999999999", "rounds must be a whole number of at most 9223372036854775807"),
+    ],
+)
+def test_what_is_misspelt_or_huge_is_named(words: str, sentence: str) -> None:
+    with pytest.raises(InputError) as refused:
+        plans(tomllib.loads(SINGLE), [words])
+    assert str(refused.value).startswith(sentence)
+
+
+def test_another_method_comes_with_its_solver_population_and_name() -> None:
+    """--set algorithm.name gives what the same name in the file gives."""
+    for name, solver, devices in (("feddyn-onegd", feddyn.OneStep, 4), ("feddyn", feddyn.SGD, 4)):
+        ((label, plan),) = plans(tomllib.loads(SINGLE), [f"algorithm.name={name}"])
+        ((same, other),) = plans(tomllib.loads(SINGLE.replace('name = "feddyn"', f'name = "{name}"')))
+        assert (label, plan.setting()) == (same, other.setting())
+        assert type(plan.solver) is solver
+        assert plan.population.devices == devices
+    simple = tomllib.loads(SMALL + '[algorithm]\nname = "fedavg"\n')
+    ((label, plan),) = plans(simple, ["algorithm.name=centralised"])
+    assert (label, plan.population.devices, plan.participation) == ("Centralised", 1, 1.0)
+
+
+@pytest.mark.parametrize("text", ["rounds = " + "9" * 5000, "a = " + "[" * 5000, "a = " + "{b = " * 5000])
+def test_files_that_no_reader_takes(text: str, tmp_path: Path) -> None:
+    """Numbers of thousands of digits, and tables in tables in tables."""
+    (tmp_path / "my.toml").write_text(text)
+    with pytest.raises(InputError, match="is not valid TOML"):
+        read(tmp_path / "my.toml")
+    with pytest.raises(InputError, match="rounds must be a whole number"):
+        plans(tomllib.loads(SINGLE), [f"rounds={text.partition('=')[2]}"])
 
 
 @pytest.mark.parametrize(

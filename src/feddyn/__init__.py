@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Problem, Scaffold, Solution
+    from feddyn.data.datasets.synthetic import synthetic
     from feddyn.data.population import Population
-    from feddyn.data.synthetic import synthetic
+    from feddyn.engine.links import Links
     from feddyn.errors import DivergenceError, FeddynError, InputError
-    from feddyn.local import SGD, Exact, OneStep, Solver, Work
+    from feddyn.metrics import Evaluation, Metric, Target
     from feddyn.models.flat import FlatModel
-    from feddyn.simulation.evaluation import Evaluation, Target
-    from feddyn.simulation.links import Links
-    from feddyn.simulation.plan import Plan
-    from feddyn.simulation.run import Run, Simulation, simulate
-    from feddyn.simulation.saving import Every
+    from feddyn.records.reader import RunRecord, load
+    from feddyn.runs.plan import Plan
+    from feddyn.runs.run import Run, Simulation, simulate
+    from feddyn.runs.saving import Every
+    from feddyn.solvers import SGD, Exact, OneStep, Solver, Work
     from feddyn.theory.suggest import suggest_alpha
 
 _HOMES = {
@@ -32,15 +33,16 @@ _HOMES = {
         "Solution",
     ),
     "feddyn.data.population": ("Population",),
-    "feddyn.data.synthetic": ("synthetic",),
+    "feddyn.data.datasets.synthetic": ("synthetic",),
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
-    "feddyn.local": ("SGD", "Exact", "OneStep", "Solver", "Work"),
+    "feddyn.solvers": ("SGD", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.simulation.evaluation": ("Evaluation", "Target"),
-    "feddyn.simulation.links": ("Links",),
-    "feddyn.simulation.plan": ("Plan",),
-    "feddyn.simulation.run": ("Run", "Simulation", "simulate"),
-    "feddyn.simulation.saving": ("Every",),
+    "feddyn.records.reader": ("RunRecord", "load"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
+    "feddyn.engine.links": ("Links",),
+    "feddyn.runs.plan": ("Plan",),
+    "feddyn.runs.run": ("Run", "Simulation", "simulate"),
+    "feddyn.runs.saving": ("Every",),
     "feddyn.theory.suggest": ("suggest_alpha",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -60,17 +62,20 @@ __all__ = [
     "FlatModel",
     "InputError",
     "Links",
+    "Metric",
     "OneStep",
     "Plan",
     "Population",
     "Problem",
     "Run",
+    "RunRecord",
     "Scaffold",
     "Simulation",
     "Solution",
     "Solver",
     "Target",
     "Work",
+    "load",
     "simulate",
     "suggest_alpha",
     "synthetic",

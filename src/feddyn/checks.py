@@ -1,23 +1,47 @@
 """Checks of parameters that many classes share; what is wrong is said in one sentence."""
 
+import math
+import sys
 from numbers import Integral, Real
 
-import torch
-
 from feddyn.errors import InputError
+
+LARGEST = 2**63 - 1
+"""Of whole numbers: the largest that TOML has."""
 
 
 def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
     """Refuse a parameter that is not a finite number (or column of numbers) above zero; with `zero`, at it too."""
-    if isinstance(value, Real | torch.Tensor) and not isinstance(value, bool):
-        number = value if isinstance(value, torch.Tensor) else torch.tensor(float(value), dtype=torch.float64)
-        if bool((number.isfinite() & ((number >= 0) if zero else (number > 0))).all()):
+    torch = sys.modules.get("torch")  # who has a column has imported it; who has none need not
+    if torch is not None and isinstance(value, torch.Tensor):
+        if bool((value.isfinite() & ((value >= 0) if zero else (value > 0))).all()):
             return
-    raise InputError(f"{where}: {name} must be a finite number {'of at least' if zero else 'above'} 0, not {value!r}")
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = _float(value)
+        if math.isfinite(number) and (number > 0 or (zero and number == 0)):
+            return
+    least = f"{'of at least' if zero else 'above'} 0"
+    raise InputError(f"{where}: {name} must be a finite number {least}, not {_shown(value)}")
 
 
-def require_whole(where: str, name: str, value: object, least: int) -> None:
-    """Refuse a parameter that is not a whole number of at least `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+def require_whole(where: str, name: str, value: object, least: int, most: int = LARGEST) -> None:
+    """Refuse a parameter that is not a whole number from `least` to `most`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
         what = f"{where}: {name}" if where else name
-        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
+        too_large = isinstance(value, Integral) and int(value) > most
+        limits = f"of at most {most}" if too_large else f"of at least {least}"
+        raise InputError(f"{what} must be a whole number {limits}, not {_shown(value)}")
+
+
+def _float(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _shown(value: object) -> str:
+    """As Python writes it, but for whole numbers of hundreds of digits."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"one of {value.bit_length()} binary digits"
+    return repr(value)

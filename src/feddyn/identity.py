@@ -1,10 +1,31 @@
-"""What stands in a setting for something that exists only in memory: its name, and a hash of what it does."""
+"""What stands in a setting for something that exists only in memory: its name, and a hash of all that it does.
 
+Functions are known by their code, what they close over, their default arguments and the names of their own module that
+they use; objects by their class and what they hold; modules by their layers, parameters and attributes. Libraries do
+not change under a run, so of their functions and classes the name is enough. What cannot be seen into (a lock, an open
+file, compiled code) is named as `unseen`.
+"""
+
+import dis
+import functools
 import hashlib
-from functools import partial
+import logging
+import sys
+import sysconfig
+import types
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+
+PLAIN: set[type] = {type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType}
+PLAIN |= {torch.dtype, torch.layout, torch.device, torch.memory_format}
+"""What its representation tells all of."""
+BOOKKEEPING = frozenset(vars(torch.nn.Module()))
+COMPILED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 
 
 def raw_bytes(data: torch.Tensor) -> bytes:
@@ -13,29 +34,187 @@ def raw_bytes(data: torch.Tensor) -> bytes:
 
 
 def describe(part: object) -> dict[str, Any]:
-    """A function, module or other object by its name and, where it has one, a hash of its code or parameters: two
-    lambdas are not the same, nor are two partial functions or two losses with other weights."""
-    if isinstance(part, partial):
-        fixed = [describe(part.func), list(part.args), sorted(part.keywords.items())]
-        return {"name": "functools.partial", "of": _qualified(part.func), "sha256": _hash(fixed)}
-    if isinstance(part, torch.nn.Module):
-        digest = hashlib.sha256(repr(part).encode())
-        for name, value in part.state_dict().items():
-            digest.update(name.encode())
-            digest.update(raw_bytes(value))
-        return {"name": _qualified(part), "sha256": digest.hexdigest()}
-    code = getattr(part, "__code__", None)
-    if code is None:
-        words = repr(part)
-        return {"name": _qualified(part)} | ({} if " at 0x" in words else {"repr": words})
-    constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-    return {"name": _qualified(part), "sha256": _hash([code.co_code, code.co_names, code.co_varnames, constants])}
+    """A function, module or other object by its name and a hash; where something in it cannot be seen, also by that.
+
+    >>> def scale(k):
+    ...     return lambda x: k * x
+    >>> describe(scale(1.0)) == describe(scale(1.0)), describe(scale(1.0)) == describe(scale(2.0))
+    (True, False)
+    """
+    reader = _Reader()
+    try:
+        digest = reader.read(part, "")
+    except RecursionError:
+        digest, reader.unseen = "", {"what is nested too deeply"}
+    return {"name": _qualified(part), "sha256": digest} | ({"unseen": sorted(reader.unseen)} if reader.unseen else {})
 
 
-def _hash(parts: object) -> str:
+def unseen_in(*parts: object) -> dict[str, list[str]]:
+    """What cannot be seen into in some objects, as `describe` says it; empty where there is nothing."""
+    found = [name for part in parts for name in describe(part).get("unseen", ())]
+    return {"unseen": found} if found else {}
+
+
+class _Reader:
+    """Hashes whatever can be reached from an object; `unseen` collects what cannot be looked into."""
+
+    def __init__(self) -> None:
+        self.unseen: set[str] = set()
+        self._hashes: dict[int, str] = {}
+        self._open: dict[int, int] = {}
+        self._alive: list[object] = []
+
+    def read(self, part: object, where: str) -> str:
+        """A hash of the part, which is reached by the path `where`."""
+        if type(part) in PLAIN:
+            return _hash([type(part).__name__, repr(part)])
+        if id(part) in self._open:
+            return f"as {len(self._open) - self._open[id(part)]} above"
+        if id(part) not in self._hashes:
+            self._alive.append(part)  # or another object could get its id
+            self._open[id(part)] = len(self._open)
+            self._hashes[id(part)] = _hash([type(part).__name__, *self._content(part, where)])
+            del self._open[id(part)]
+        return self._hashes[id(part)]
+
+    def _all(self, named: Mapping[str, object], where: str) -> list[str]:
+        return [f"{name} {self.read(value, f'{where}.{name}'.strip('.'))}" for name, value in sorted(named.items())]
+
+    def _content(self, part: Any, where: str) -> Iterator[str]:
+        if isinstance(part, types.ModuleType | logging.Logger):
+            yield part.__name__ if isinstance(part, types.ModuleType) else part.name
+        elif isinstance(part, types.CodeType):
+            yield repr([part.co_code, part.co_names, part.co_varnames, part.co_freevars, part.co_flags])
+            yield from (self.read(constant, where) for constant in part.co_consts)
+        elif isinstance(part, types.FunctionType):
+            yield from self._function(part, where)
+        elif isinstance(part, type):
+            yield from self._class(part, where)
+        elif isinstance(part, COMPILED) or (isinstance(part, torch.Tensor) and part.is_meta):
+            yield self._blind(part, where)
+        elif isinstance(part, torch.nn.Module):
+            yield from self._module(part, where)
+        elif isinstance(part, torch.Tensor) and part.layout == torch.strided:
+            yield repr((part.dtype, tuple(part.shape))) + hashlib.sha256(raw_bytes(part)).hexdigest()
+        elif isinstance(part, np.ndarray) and not part.dtype.hasobject:
+            yield repr((part.dtype.str, part.shape)) + hashlib.sha256(np.ascontiguousarray(part).tobytes()).hexdigest()
+        elif isinstance(part, Mapping):
+            yield from sorted(
+                self.read(key, where) + self.read(value, f"{where}[{key!r}]") for key, value in part.items()
+            )
+        elif isinstance(part, list | tuple):
+            yield from (self.read(item, f"{where}[{i}]") for i, item in enumerate(part))
+        elif isinstance(part, set | frozenset):
+            yield from sorted(self.read(item, where) for item in part)
+        else:
+            yield from self._object(part, where)
+
+    def _function(self, function: types.FunctionType, where: str) -> Iterator[str]:
+        yield _qualified(function)
+        yield self.read(function.__defaults__, where) + self.read(function.__kwdefaults__, where)
+        yield from self._all(vars(function), where)
+        names, cells = function.__code__.co_freevars, function.__closure__ or ()
+        yield from self._all({name: _inside(cell) for name, cell in zip(names, cells, strict=True)}, where)
+        if not _of_a_library(function):
+            yield self.read(function.__code__, where)
+            used = _globals(function.__code__)
+            own = {name: value for name, value in function.__globals__.items() if name in used}
+            yield from self._all(own, where)
+
+    def _class(self, kind: type, where: str) -> Iterator[str]:
+        yield _qualified(kind)
+        if not _of_a_library(kind):
+            yield from (self.read(base, where) for base in kind.__bases__)
+            functions = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
+            own = {
+                name: value
+                for name, value in vars(kind).items()
+                if isinstance(value, functions) or not (name.startswith("__") or name == "_abc_impl")
+            }
+            yield from self._all(own, where)
+
+    def _module(self, module: torch.nn.Module, where: str) -> Iterator[str]:
+        """Layers, parameters and buffers by name, hooks in their order, and attributes; not whether it trains."""
+        yield self.read(type(module), where)
+        inside = vars(module)
+        for kind in ("_modules", "_parameters", "_buffers"):
+            yield from self._all(inside[kind], where)
+        hooks = [hook for name in sorted(BOOKKEEPING) if name.endswith("_hooks") for hook in inside[name].values()]
+        yield self.read(hooks, f"{where}.hooks".strip("."))
+        yield from self._all({name: value for name, value in inside.items() if name not in BOOKKEEPING}, where)
+
+    def _object(self, part: Any, where: str) -> Iterator[str]:
+        """Any other object, as it would be taken apart to be copied."""
+        if isinstance(part, types.BuiltinFunctionType):
+            yield part.__qualname__ + self.read(part.__self__, where)
+        elif isinstance(part, types.MethodType):
+            yield self.read(part.__func__, where) + self.read(part.__self__, where)
+        elif isinstance(part, weakref.ref):
+            yield self.read(part(), where)
+        elif isinstance(part, staticmethod | classmethod):
+            yield self.read(part.__func__, where)
+        elif isinstance(part, property):
+            yield "".join(self.read(function, where) for function in (part.fget, part.fset, part.fdel))
+        elif isinstance(part, torch.Generator):
+            yield self.read(part.get_state(), where)
+        elif isinstance(wrapped := getattr(part, "__wrapped__", None), types.FunctionType):
+            yield self.read(wrapped, where)
+        else:
+            try:
+                pieces = part.__reduce_ex__(4)
+            except Exception:  # whatever somebody's own class raises, it does not want to be taken apart
+                yield self._blind(part, where)
+                return
+            if isinstance(pieces, str):
+                yield _qualified(part)
+                return
+            make, arguments, state, *items = (*pieces, None, None, None)[:5]
+            yield _qualified(make) + self.read(arguments, where)
+            yield from self._all(state, where) if _named(state) else [self.read(state, where)]
+            yield from (self.read(list(item), where) for item in items if item is not None)
+
+    def _blind(self, part: object, where: str) -> str:
+        kind = _qualified(type(part))
+        self.unseen.add(f"{where} ({kind})" if where else kind)
+        return kind
+
+
+def _hash(parts: list[str]) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _qualified(part: object) -> str:
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def _named(state: object) -> bool:
+    return isinstance(state, dict) and all(isinstance(name, str) for name in state)
+
+
+def _inside(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # what it is to hold is not made yet
+        return None
+
+
+def _globals(code: types.CodeType) -> set[str]:
+    """The global names that a piece of code and the functions in it use."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return found.union(*map(_globals, inner))
+
+
+@functools.cache
+def _installed() -> tuple[Path, ...]:
+    return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+
+
+def _of_a_library(part: types.FunctionType | type) -> bool:
+    """Whether a function or class comes with Python, with an installed package or with feddyn."""
+    root = (part.__module__ or "").partition(".")[0]
+    if root in sys.stdlib_module_names or root == "feddyn":
+        return root != "__main__"
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return file is not None and any(place in Path(file).resolve().parents for place in _installed())

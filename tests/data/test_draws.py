@@ -73,6 +73,6 @@ def test_the_mean_of_a_devices_label_model_does_not_matter(monkeypatch: pytest.M
     scores of all classes alike, of which the largest stays the largest. So gamma_1 changes no label."""
     labels = []
     for gamma in (1.0, 9.0):
-        monkeypatch.setattr("feddyn.data.synthetic.GAMMA_1", gamma)
+        monkeypatch.setattr("feddyn.data.datasets.synthetic.GAMMA_1", gamma)
         labels.append(feddyn.synthetic("type1", devices=50, samples=40, features=6, seed=1).y)
     assert (labels[0] == labels[1]).float().mean() > 0.999

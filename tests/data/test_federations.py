@@ -9,8 +9,9 @@ import pytest
 import torch
 
 import feddyn
-from feddyn.data import partition, shakespeare, sources
-from feddyn.data.federations import images, load_split, save_split, speeches, split_labels
+from feddyn.data import partition
+from feddyn.data.datasets import shakespeare, sources
+from feddyn.data.datasets.federations import images, load_split, save_split, speeches, split_labels
 from feddyn.data.transforms import Images, Tokens
 from feddyn.reports.heterogeneity import class_counts, classes_holding
 

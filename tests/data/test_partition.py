@@ -1,6 +1,6 @@
 """Splits: every sample once, the sizes asked for, the classes as the prior says, and no hang when classes run out."""
 
-import time
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -29,7 +29,7 @@ SPLITS: dict[str, Callable[[np.ndarray, int, int], Parts]] = {
 @given(
     labels=st.lists(st.integers(0, 5), min_size=40, max_size=200), devices=st.integers(1, 8), seed=st.integers(0, 99)
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_sample_goes_to_exactly_one_device(split: str, labels: list[int], devices: int, seed: int) -> None:
     try:
         parts = SPLITS[split](np.array(labels), devices, seed)
@@ -55,7 +55,7 @@ def test_unbalanced_sizes() -> None:
 
 
 @given(st.integers(1, 300), st.integers(0, 700), st.floats(0, 3), st.integers(0, 50))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_lognormal_sizes_use_every_sample(devices: int, more: int, sigma: float, seed: int) -> None:
     sizes = partition.lognormal_sizes(devices + more, devices, sigma, seed=seed)
     assert len(sizes) == devices
@@ -106,11 +106,21 @@ def test_a_class_that_runs_out_is_replaced_by_the_rest_of_the_prior() -> None:
 
 
 def test_a_large_split_is_fast() -> None:
-    """50,000 samples over 1,000 devices: the published loop takes minutes; the bar is two seconds."""
-    labels = np.random.default_rng(0).integers(0, 100, 50_000)
-    start = time.perf_counter()
-    parts = partition.dirichlet(labels, 1000, 0.3)
-    assert time.perf_counter() - start < 20  # a guard against the slow loop, not a benchmark
+    """50,000 samples over 1,000 devices: the published loop draws classes that have run out again and again, for
+    minutes. What it takes here is counted in calls of functions, which are the same on every machine."""
+    labels, calls = np.random.default_rng(0).integers(0, 100, 50_000), 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        parts = partition.dirichlet(labels, 1000, 0.3)
+    finally:
+        sys.setprofile(before)
+    assert calls < 20 * 50_000
     assert sum(map(len, parts)) == 50_000
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feddyn
-from feddyn.data.synthetic import KINDS, Kind, _around_a_mean_of_its_own
+from feddyn.data.datasets.synthetic import KINDS, Kind, _around_a_mean_of_its_own
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 0, 1])
@@ -26,7 +26,7 @@ def test_samples_go_to_their_devices() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_sample_has_one_owner(owners: list[int], random: Any) -> None:
     names = [f"site {owner}" for owner in owners]
     x = np.arange(len(names), dtype=np.float64)[:, None]
@@ -42,6 +42,19 @@ def test_arrays_that_are_read_only_are_taken() -> None:
     x = X.copy()
     x.flags.writeable = False
     assert feddyn.Population.from_arrays(x, Y, [0] * 6).x.shape == (6, 2)
+
+
+def test_the_byte_order_of_arrays_does_not_matter() -> None:
+    """Nor does a type that torch does not have, where there is one that holds the same numbers."""
+    same = feddyn.Population.from_arrays(X, Y, [0] * 6, test=(X, Y))
+    owner = np.zeros(6, dtype=">i4")
+    swapped = feddyn.Population.from_arrays(X.astype(">f4"), Y.astype(">i8"), owner, test=(X.astype(">f4"), Y))
+    assert swapped.sha256() == same.sha256()
+    wide = feddyn.Population.from_arrays(X.astype(np.longdouble), Y.astype(np.uint32), owner)
+    assert torch.equal(wide.x, same.x.double())
+    assert torch.equal(wide.y, same.y)
+    tokens = feddyn.Population.from_arrays(X.astype(np.uint16), Y, owner)
+    assert torch.equal(tokens.x, same.x.long())
 
 
 def test_pooled_holds_everything() -> None:
@@ -74,6 +87,14 @@ def test_hash_sees_every_part() -> None:
         (X[:0], Y[:0], [], "no samples"),
         (np.where(X == 4, np.nan, X), Y, [0] * 6, "first in row 2"),
         (X.astype(str), Y, [0] * 6, "give numbers"),
+        (X.astype(complex), Y, [0] * 6, "give numbers"),
+        (X.astype(object), Y, [0] * 6, "give numbers"),
+        (torch.tensor(X).to(torch.complex64), Y, [0] * 6, "give numbers"),
+        (X, torch.tensor(Y).to(torch.complex64), [0] * 6, "targets has the type torch.complex64"),
+        (torch.tensor(X).to(torch.float8_e4m3fn), Y, [0] * 6, "give numbers"),
+        (torch.tensor(X, device="meta"), Y, [0] * 6, "on meta: give numbers"),
+        (X, Y, [0, 1, "a", None, 0, 1], "the device column mixes types"),
+        (X, Y, [1j] * 6, "whole numbers from 0"),
         ([[1.0], [2.0, 3.0]], [0, 1], [0, 1], "cannot be read as an array"),
     ],
 )
@@ -127,8 +148,12 @@ def test_synthetic_problems_are_seeded_and_of_any_size() -> None:
     assert small.devices == 7
     with pytest.raises(feddyn.InputError, match="did you mean 'type1'"):
         feddyn.synthetic("type_1")  # type: ignore[arg-type]
-    with pytest.raises(feddyn.InputError, match="devices must be a whole number"):
-        feddyn.synthetic("type1", devices=0)
+    for devices in (0, 10**20):
+        with pytest.raises(feddyn.InputError, match="devices must be a whole number"):
+            feddyn.synthetic("type1", devices=devices)
+    for name in ("devices", "samples", "features", "classes"):
+        with pytest.raises(feddyn.InputError, match=f"{10**10} {name}.* are .* numbers, more than"):
+            feddyn.synthetic("type1", **{name: 10**10})
 
 
 def test_a_devices_numbers_share_a_mean_that_differs_between_devices() -> None:

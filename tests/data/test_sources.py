@@ -18,9 +18,9 @@ import pytest
 from scipy.io import savemat
 
 import feddyn
-from feddyn.data import decode, files, published, sources
-from feddyn.data.files import File
-from feddyn.data.published import Form, Source
+from feddyn.data.datasets import decode, files, published, sources
+from feddyn.data.datasets.files import File
+from feddyn.data.datasets.published import Form, Source
 
 RNG = np.random.default_rng(0)
 
@@ -271,6 +271,34 @@ def test_cifar_archives(tmp_path: Path, labels: int) -> None:
         assert np.array_equal(arrays.test_y, y[4:, -1])
 
 
+def test_images_and_labels_of_unequal_length_are_refused(
+    folder: Path, small: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In IDX files of any data set, before and after they are decoded, and in EMNIST's cut-down letters."""
+    content = {**small, "t10k-labels.gz": gzip.compress(idx(np.zeros(3)))}
+    monkeypatch.setattr(sources, "SOURCES", {"small": small_source(content, [])})
+    put(folder / "small", content)
+    with pytest.raises(feddyn.InputError, match=r"the images to test have the shape \(4, .* labels \(3,\)\): remove"):
+        sources.load("small")
+    put(folder / "small", small)
+    monkeypatch.setattr(sources, "SOURCES", {"small": small_source(small, [])})
+    sources.load("small")
+    np.save(folder / "decoded" / "small" / "y.npy", np.zeros(5, np.uint8))
+    with pytest.raises(feddyn.InputError, match=r"the decoded data .* is damaged .* remove that folder"):
+        sources.load("small")
+    whole = letters()
+    parts = [whole.x, whole.y[:-1], whole.test_x, whole.test_y]
+    put(folder, {name: gzip.compress(idx(part)) for name, part in zip(decode.EMNIST_NAMES, parts, strict=True)})
+    with pytest.raises(ValueError, match="the images to train have the shape"):
+        decode.emnist_idx([folder / name for name in decode.EMNIST_NAMES])
+
+
+def empty_archive() -> bytes:
+    stream = io.BytesIO()
+    zipfile.ZipFile(stream, "w").close()
+    return stream.getvalue()
+
+
 def test_damaged_files_without_published_checksums(folder: Path) -> None:
     """EMNIST's single files are read as they are, and Shakespeare's text must give LEAF's counts."""
     whole = letters()
@@ -280,7 +308,7 @@ def test_damaged_files_without_published_checksums(folder: Path) -> None:
         with pytest.raises(feddyn.InputError, match=r"cannot be read .*: remove and fetch them again"):
             sources.load("emnist-l")
     assert not (folder / "decoded").exists()
-    for text in (b"", b"\xff\xfe broken", b"PK\x03\x04 broken archive", b"x\n" * 10):
+    for text in (b"", b"\xff\xfe broken", b"PK\x03\x04 broken archive", b"x\n" * 10, empty_archive()):
         put(folder / "shakespeare", {"pg100_shakespeare.txt": text})
         with pytest.raises(feddyn.InputError, match=r"pg100_shakespeare.txt|has no plays"):
             sources.load_shakespeare()

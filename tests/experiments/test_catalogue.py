@@ -4,21 +4,21 @@ from dataclasses import fields
 
 import pytest
 
-from feddyn.experiments import paper
-from feddyn.experiments.appendix import Case, document, origins, rules
-from feddyn.experiments.catalogue import METHODS, case, experiments, row_name
-from feddyn.experiments.methods import METHODS as KNOWN
-from feddyn.experiments.methods import SOLVERS
-from feddyn.experiments.schema import build
-from feddyn.experiments.searches import searches
+from feddyn.paper import published
+from feddyn.paper.appendix import Case, document, origins, rules
+from feddyn.paper.catalogue import METHODS, case, experiments, row_name
+from feddyn.paper.searches import searches
+from feddyn.settings.names import METHODS as KNOWN
+from feddyn.settings.names import SOLVERS
+from feddyn.settings.schema import build
 
 TABLES = {"devices": 16, "participation": 48, "participation-1pct": 28, "unbalanced": 16}
 
 
 def test_all_rows_are_there_with_four_methods_each() -> None:
-    assert sum(TABLES.values()) + len(paper.rows("synthetic")) == 112
+    assert sum(TABLES.values()) + len(published.rows("synthetic")) == 112
     for name, count in TABLES.items():
-        experiment, rows = experiments()[name], paper.rows(name)
+        experiment, rows = experiments()[name], published.rows(name)
         assert len(rows) == len(experiment.printed) == count
         for row in rows:
             jobs = [job for job in experiment.jobs if job.row == row_name(row)]
@@ -30,13 +30,13 @@ def test_all_rows_are_there_with_four_methods_each() -> None:
 def test_the_paper_prints_what_it_says() -> None:
     """At 1% FedDyn is not the best in 11 of 28 rows; elsewhere it always is."""
 
-    def best(row: paper.Row) -> bool:
+    def best(row: published.Row) -> bool:
         counts = [int(getattr(row, method).rstrip("+")) for method in METHODS]
         return counts[0] == min(counts) and counts.count(counts[0]) == 1
 
-    assert sum(not best(row) for row in paper.rows("participation-1pct")) == 11
+    assert sum(not best(row) for row in published.rows("participation-1pct")) == 11
     for name in set(TABLES) - {"participation-1pct"}:
-        assert all(best(row) for row in paper.rows(name))
+        assert all(best(row) for row in published.rows(name))
 
 
 @pytest.mark.parametrize("name", list(experiments()))
@@ -115,7 +115,7 @@ def test_scaffold_takes_as_many_steps_as_the_others_epochs_make() -> None:
 
 
 def test_federations_are_the_papers() -> None:
-    by_name = {row_name(row): case(row) for name in TABLES for row in paper.rows(name)}
+    by_name = {row_name(row): case(row) for name in TABLES for row in published.rows(name)}
     assert by_name["cifar10-iid-massive"] == Case("cifar10", "iid", 0.1, 1000)
     assert by_name["cifar100-dirichlet0.3-massive"] == Case("cifar100", "dirichlet", 0.1, 500, 0.3)
     assert by_name["cifar10-dirichlet0.3-unbalanced"].population()["sigma"] == 0.3
@@ -150,7 +150,7 @@ def test_every_rule_is_used_and_says_where_it_comes_from() -> None:
 
 def test_the_searches_are_the_papers() -> None:
     """2 lrs x 3 epochs x 4 alphas, 2 x 3 K, 2 x 3 epochs, 2 x 3 x 3 mus on MNIST; Shakespeare has one lr."""
-    from feddyn.experiments.search import grid, read
+    from feddyn.search.space import grid, read
 
     counts = {}
     for name, rows in searches().items():
@@ -158,3 +158,21 @@ def test_the_searches_are_the_papers() -> None:
             _, methods = read(row)
             counts[name] = [len(grid(method)) for method in methods]
     assert counts == {"mnist-search": [24, 6, 6, 18], "shakespeare-search": [8, 2, 2, 4]}
+
+
+def test_gradients_are_clipped_where_it_is_said() -> None:
+    """Wherever devices train by SGD, and centralised on CIFAR and Shakespeare; single steps are not clipped."""
+    clipped: dict[tuple[str, str], set[float | None]] = {}
+    for job in (job for experiment in experiments().values() for job in experiment.jobs):
+        solver, row = job.document["solver"], job.row if job.method == "centralised" else ""
+        clipped.setdefault((solver.get("name", "sgd"), row), set()).add(solver.get("clip"))
+    assert clipped == {
+        ("sgd", ""): {10.0},
+        ("onestep", ""): {None},
+        ("sgd", "mnist"): {None},
+        ("sgd", "emnist-l"): {None},
+        ("sgd", "cifar10"): {10.0},
+        ("sgd", "cifar100"): {10.0},
+        ("sgd", "shakespeare-iid"): {10.0},
+        ("sgd", "shakespeare"): {10.0},
+    }

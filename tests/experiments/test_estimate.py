@@ -1,7 +1,7 @@
 """Estimates of time: they follow from the number of steps."""
 
-from feddyn.experiments.catalogue import experiments
-from feddyn.experiments.estimate import Calibration
+from feddyn.paper.catalogue import experiments
+from feddyn.paper.estimate import Calibration
 
 
 def test_time_follows_from_steps_rounds_and_devices() -> None:

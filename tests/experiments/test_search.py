@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from feddyn.errors import InputError
-from feddyn.experiments.batch import batches
-from feddyn.experiments.documents import Document
-from feddyn.experiments.search import Outcome, Trials, best, grid, read
-from feddyn.experiments.searching import Searching
-from feddyn.experiments.setting import plans
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.search.batch import batches
+from feddyn.search.driver import Searching
+from feddyn.search.space import Outcome, Trials, best, grid, read
+from feddyn.settings.building import plans
+from feddyn.settings.documents import Document
 from tests.experiments.test_study import start
 from tests.experiments.tiny import setting
 
@@ -78,7 +78,7 @@ def test_what_diverges_in_a_batch_says_so_and_is_not_the_best() -> None:
     (batch,), _ = batches(planned)
     assert [status for _, status in batch.histories()] == ["diverged", "finished", "finished"]
     wild, tame = (
-        Outcome(planned[place][0], status, 3, 3, None, "accuracy", value)
+        Outcome(planned[place][0], status, 3, 3, None, "accuracy", value, "higher")
         for place, status, value in ((0, "diverged", 0.9), (1, "finished", 0.4))
     )
     assert best(methods, [wild, tame])["solver"]["lr"] == 0.1
@@ -127,7 +127,7 @@ def test_the_best_is_what_reached_the_target_with_fewest_transmissions() -> None
     lists = [grid(method) for method in methods]
 
     def outcome(place: int, number: int, transmitted: int | None, value: float) -> Outcome:
-        return Outcome(lists[place][number], "finished", 8, 8, transmitted, "accuracy", value)
+        return Outcome(lists[place][number], "finished", 8, 8, transmitted, "accuracy", value, "higher")
 
     found = [outcome(0, 0, None, 0.9), outcome(0, 1, 5, 0.6), outcome(0, 2, 4, 0.5), outcome(2, 0, None, 0.3)]
     found.append(outcome(2, 1, None, 0.4))

@@ -4,17 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.errors import InputError
-from feddyn.experiments import study
-from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.paper import Row
-from feddyn.experiments.setting import plans
-from feddyn.simulation.plan import Plan
-from feddyn.simulation.run import Run, Simulation
+from feddyn.paper import study
+from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.published import Row
+from feddyn.runs.plan import Plan
+from feddyn.runs.run import Lines, Run, Simulation
+from feddyn.settings.building import plans
 from tests.experiments.tiny import ROUNDS, job, setting
 
 
-def start(plan: Plan, directory: Path, label: str) -> tuple[Run, study.Lines]:
+def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
     simulation = Simulation(plan, directory, workers=1, resume=True)
     return simulation.run, iter(simulation)
 
@@ -64,18 +63,6 @@ def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
     assert found.state == f"at round 1 of {ROUNDS}"
     assert study.Budget(None).left == float("inf")
     assert 0 < study.Budget(60).left <= 60
-
-
-def test_a_line_that_was_cut_off_is_left_out_and_replaced(tmp_path: Path) -> None:
-    file = tmp_path / "rounds.jsonl"
-    file.write_text('{"round": 1}\n{"round": 2}\n{"rou')
-    assert study.lines(tmp_path) == [{"round": 1}, {"round": 2}]
-    study.append_lines(file, [{"round": 3}])
-    assert study.lines(tmp_path) == [{"round": 1}, {"round": 2}, {"round": 3}]
-    assert study.lines(tmp_path / "nowhere") == []
-    file.write_text('{"round": 1}\nwhat is this?\n{"round": 3}\n')
-    with pytest.raises(InputError, match=r"rounds.jsonl is damaged"):
-        study.lines(tmp_path)
 
 
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import feddyn
-from feddyn.data.synthetic import KINDS
-from feddyn.experiments import paper, synthetic
-from feddyn.experiments.optimum import optimum
+from feddyn.data.datasets.synthetic import KINDS
+from feddyn.paper import published, synthetic
 from feddyn.reports.synthetic import tables
+from feddyn.runs.optimum import optimum
 
 
 def test_the_grid_is_the_papers() -> None:
@@ -81,7 +81,7 @@ def test_the_table_picks_the_best_setting_and_counts_models() -> None:
         curve("fedavg", [1.6, 1.56, 1.55, 1.55]),
         curve("fedprox", [1.57, 1.56, 1.505, 1.55]),
     ]
-    table, settings = tables(curves, {("type1", 0): 1.5}, paper.rows("synthetic"), rounds=4)
+    table, settings = tables(curves, {("type1", 0): 1.5}, published.rows("synthetic"), rounds=4)
     assert [row[2:] for row in table.rows] == [
         ["2", "17", "4 (2.0x)", "88 (5.2x)", "2 (1.0x)", "20 (1.2x)", "1 (0.5x)", "18 (1.1x)"],
         ["3", "", "4 (1.3x)", "", "4+ (>1.3x)", "", "3 (1.0x)", ""],
@@ -93,7 +93,7 @@ def test_the_table_picks_the_best_setting_and_counts_models() -> None:
 
 def test_the_table_over_several_draws_and_an_unreachable_target() -> None:
     curves = [curve(method, [2.0, 1.6], seed=seed) for method in synthetic.METHODS for seed in (0, 1)]
-    table, _ = tables(curves, {("type1", 0): 1.59, ("type1", 1): 1.585}, paper.rows("synthetic"), rounds=2)
+    table, _ = tables(curves, {("type1", 0): 1.59, ("type1", 1): 1.585}, published.rows("synthetic"), rounds=2)
     assert table.rows[0][2:4] == ["below the optimum", "17"]
     assert "in 0 of 1 rows" in table.notes[-1]
     assert table.rows[1][2:5] == ["2.0 ± 0.0 (2 to 2)", "", "4.0 ± 0.0 (4 to 4) (2.0x)"]
@@ -101,10 +101,10 @@ def test_the_table_over_several_draws_and_an_unreachable_target() -> None:
 
 
 def test_the_papers_numbers_are_all_there() -> None:
-    assert [row.feddyn for row in paper.rows("synthetic")] == ["32", "17", "150", "34"]
+    assert [row.feddyn for row in published.rows("synthetic")] == ["32", "17", "150", "34"]
     assert (
         sum(
-            len(paper.rows(name))
+            len(published.rows(name))
             for name in ("devices", "participation", "unbalanced", "participation-1pct", "synthetic")
         )
         == 112

@@ -1,7 +1,7 @@
 """A small experiment on synthetic data, for what is made of the paper's."""
 
-from feddyn.experiments.catalogue import Job
-from feddyn.experiments.documents import Document
+from feddyn.paper.catalogue import Job
+from feddyn.settings.documents import Document
 
 ROUNDS = 8
 

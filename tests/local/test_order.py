@@ -9,10 +9,10 @@ from torch import nn
 
 import feddyn
 from feddyn.data.population import Rows
-from feddyn.local.cohort import Cohort
-from feddyn.local.order import hashes, orders
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import stacked
+from feddyn.solvers.order import hashes, orders
+from feddyn.solvers.stack import Cohort
 
 
 def test_the_hash_is_splitmix64() -> None:

@@ -2,15 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import feddyn
 from feddyn.algorithms.base import State
-from feddyn.local import Work
-from feddyn.local.work import done
 from feddyn.models.flat import FlatModel
+from feddyn.solvers import Work
+from feddyn.solvers.work import done
 
 METHODS: list[Any] = [
     pytest.param(feddyn.FedAvg(), id="fedavg"),
@@ -94,6 +95,43 @@ def test_learning_rate_decays_and_halves() -> None:
     path = feddyn.SGD(0.8, steps=5, lr_decay=0.5)(feddyn.Problem(work.theta.clone()), work).path
     assert path is not None
     assert float(path) == pytest.approx(5 * 0.1)
+
+
+@pytest.mark.parametrize("cohort", [1, 4])
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize(
+    ("algorithm", "numbers"),
+    [
+        (feddyn.FedAvg(), {"lr": 1e300}),
+        (feddyn.FedAvg(), {"lr": 1e30, "weight_decay": 1e30}),
+        (feddyn.FedAvg(), {"lr": 1e30, "weight_decay": 1e300, "clip": 1.0}),
+        (feddyn.FedDyn(1e300), {"lr": 0.1}),
+        (feddyn.FedDyn(1e300), {"lr": 0.1, "clip": 1.0}),
+        (feddyn.FedAvg(), {"lr": 0.1, "lr_decay": 1e300}),
+    ],
+)
+def test_numbers_that_the_models_type_does_not_hold_make_it_diverge(
+    algorithm: feddyn.Algorithm, numbers: dict[str, float], hidden: bool, cohort: int
+) -> None:
+    """Alone or in a cohort, in closed form or by autograd: the usual sentence."""
+    layers = [nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)] if hidden else [nn.Linear(6, 3)]
+    work = make_work(24)
+    population = feddyn.Population.from_arrays(work.x, work.y, np.arange(24) % 4)
+    solver = feddyn.SGD(epochs=1, **numbers)  # type: ignore[arg-type]
+    with pytest.raises(feddyn.DivergenceError, match=r"(diverged|exploded to .*) in round .* a smaller lr"):
+        feddyn.simulate(
+            nn.Sequential(*layers), population, algorithm, solver, participation=1.0, rounds=4, cohort=cohort, workers=1
+        )
+
+
+@pytest.mark.parametrize("length", [{"epochs": 2**63 - 1}, {"steps": 10**12}])
+def test_more_steps_than_memory_can_plan_are_refused(length: dict[str, int]) -> None:
+    work = make_work(24)
+    population = feddyn.Population.from_arrays(work.x, work.y, np.arange(24) % 4)
+    with pytest.raises(feddyn.InputError, match=r"cannot be planned at once .* use fewer epochs or steps"):
+        feddyn.simulate(
+            nn.Linear(6, 3), population, feddyn.FedAvg(), feddyn.SGD(0.1, **length), participation=2, rounds=1
+        )
 
 
 @pytest.mark.parametrize(("size", "batch"), [(12, 5), (12, 4), (3, 5), (12, None)])
@@ -212,6 +250,9 @@ def test_exact_says_when_it_cannot() -> None:
     work = make_work()
     with pytest.raises(feddyn.FeddynError, match="Newton steps"):
         feddyn.Exact(iterations=1)(feddyn.Problem(work.theta.clone()), work)
+    work.y.zero_()
+    with pytest.raises(feddyn.FeddynError, match=r"curvature .* is singular"):
+        feddyn.Exact()(feddyn.Problem(torch.full_like(work.theta, 1e3)), work)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +262,9 @@ def test_exact_says_when_it_cannot() -> None:
         ({"lr": 0.1}, "either epochs"),
         ({"lr": 0.1, "epochs": 1, "steps": 1}, "either epochs"),
         ({"lr": 0.1, "epochs": 0}, "epochs must be a whole number"),
+        ({"lr": 0.1, "epochs": 99999999999999999999}, "epochs must be a whole number of at most 9223372036854775807"),
+        ({"lr": 0.1, "steps": 10**5000}, "steps must be .* not one of 16610 binary digits"),
+        ({"lr": 10**400, "steps": 1}, "lr must be a finite number above 0"),
         ({"lr": 0.1, "epochs": 1, "batch_size": 2.5}, "batch_size must be a whole number"),
         ({"lr": 0.1, "epochs": 1, "weight_decay": -1.0}, "weight_decay must be a finite number of at least 0"),
         ({"lr": 0.1, "epochs": 1, "clip": 0.0}, "clip must be a finite number above 0"),

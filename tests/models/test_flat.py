@@ -107,5 +107,8 @@ def test_running_statistics_of_somebodys_own_are_refused(unbalanced: Stored) -> 
 def test_models_that_cannot_be_one_vector_are_refused() -> None:
     with pytest.raises(feddyn.InputError, match="no trainable parameters"):
         feddyn.FlatModel(nn.ReLU())
-    with pytest.raises(feddyn.InputError, match="one floating-point type"):
-        feddyn.FlatModel(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()))
+    mixed = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
+    half, short, nowhere = nn.Linear(2, 2).half(), nn.Linear(2, 2).bfloat16(), nn.Linear(2, 2, device="meta")
+    for model in (mixed, half, short, nowhere):
+        with pytest.raises(feddyn.InputError, match="must be all float32 or all float64, on one device"):
+            feddyn.FlatModel(model)

@@ -1,11 +1,14 @@
 """The paper's networks have the paper's sizes."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
 
 import feddyn
 from feddyn.models import zoo
+from feddyn.models.stacked import linear_layers
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,30 @@ def test_pooling_before_relu_is_the_same_function() -> None:
 
 def test_logistic_regression_starts_at_zero() -> None:
     assert not bool(feddyn.FlatModel(zoo.linear(3, 2)).theta.any())
+
+
+def test_logistic_regression_takes_images_and_has_a_closed_form() -> None:
+    """Its vector is the weights and then the biases, as of a layer alone, whatever the shape of the samples."""
+    model, layer = feddyn.FlatModel(zoo.linear(12, 2)), nn.Linear(12, 2)
+    assert linear_layers(model) is not None
+    model.theta.copy_(nn.utils.parameters_to_vector(layer.parameters()).detach())
+    images = torch.randn(4, 3, 2, 2)
+    for x in (images, images.flatten(1)):
+        assert torch.equal(model(x), layer(images.flatten(1)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: zoo.mlp(4, 2, hidden=0), "use the model 'linear'"),
+        (lambda: zoo.mlp(4, 2, hidden=-1), "hidden must be a whole number of at least 1"),
+        (lambda: zoo.mlp(4, 2, hidden=10**20), "hidden must be a whole number of at most"),
+        (lambda: zoo.linear(10**20, 2), "linear: features"),
+        (lambda: zoo.cnn(10**20), "cnn: classes"),
+        (lambda: zoo.lstm(0), "lstm: classes"),
+        (lambda: zoo.resnet18(10**20), "resnet18: classes"),
+    ],
+)
+def test_sizes_that_no_network_has_are_refused(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises(feddyn.InputError, match=message):
+        make()

@@ -24,7 +24,7 @@ class Fault:
     @property
     def room(self) -> str:
         """The part of the source that the fault is in."""
-        return self.file.partition("/")[0]
+        return self.file.partition("/")[0].removesuffix(".py")
 
     def applied(self, text: str) -> str | None:
         """The text with the fault; None where it has no place, or several."""

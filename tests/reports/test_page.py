@@ -11,9 +11,9 @@ import pytest
 from tests.experiments.tiny import setting
 
 from feddyn.errors import InputError
-from feddyn.experiments.setting import plans
 from feddyn.reports.report import make
-from feddyn.simulation.run import Simulation
+from feddyn.runs.run import Simulation
+from feddyn.settings.building import plans
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -102,6 +102,7 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, browser: Any) -> N
     """It loads without an error or a request, a click switches the x axis, a row opens its setting, tables sort."""
     make([records], tmp_path)
     page, said, asked = browser.new_page(), [], []
+    page.set_default_timeout(0)
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))

@@ -7,30 +7,32 @@ from typing import Any
 
 import pytest
 
-from feddyn.experiments.catalogue import METHODS, experiments
+from feddyn.paper.catalogue import METHODS, experiments
+from feddyn.records.reader import RunRecord
+from feddyn.records.record import Status
 from feddyn.reports.paper import Count, table
-from feddyn.reports.records import Entry, Recorded
+from feddyn.reports.records import Entry
 
 ROW = "mnist-iid-10"
 """The paper: 98.2% after 100, 142, 588, 362 models, 97.2% after 31, 52, 49, 43."""
 
 
-def run(counts: Sequence[int | None], rounds: int, sent: int = 1) -> Recorded:
+def run(counts: Sequence[int | None], rounds: int, sent: int = 1) -> RunRecord:
     """A run that reached 98.2% and 97.2% after so many transmissions (None: never)."""
     high, low = (count or 10**9 for count in counts)
     history: list[dict[str, Any]] = []
     for number in range(1, rounds + 1):
         accuracy = 0.982 if number * sent >= high else 0.972 if number * sent >= low else 0.5
         history.append({"round": number, "transmitted": number * sent, "models": {"all": {"accuracy": accuracy}}})
-    return Recorded(Path(), "", {}, history, "interrupted", "", 1.0)
+    return RunRecord(Path(), "", {}, history, Status.INTERRUPTED, "", 1.0)
 
 
-def entries(runs: dict[str, list[Recorded]]) -> list[Entry]:
+def entries(runs: dict[str, list[RunRecord]]) -> list[Entry]:
     jobs = {job.method: job for job in experiments()["participation"].jobs if job.row == ROW}
     return [Entry(jobs[method], seed, record) for method in METHODS for seed, record in enumerate(runs.get(method, ()))]
 
 
-def rows(runs: dict[str, list[Recorded]]) -> tuple[list[list[str]], str]:
+def rows(runs: dict[str, list[RunRecord]]) -> tuple[list[list[str]], str]:
     made = table(experiments()["participation"], entries(runs))
     return [list(row) for row in made.rows], " ".join(made.notes)
 
@@ -77,7 +79,7 @@ def test_several_seeds_have_a_mean_and_a_range() -> None:
 
 def test_a_run_that_diverged_says_so() -> None:
     """It is in no ratio, order or mark; one that diverged after the target has reached it."""
-    lost = replace(run((None, 2), 3), status="diverged")
+    lost = replace(run((None, 2), 3), status=Status.DIVERGED)
     found, notes = rows({"feddyn": [run((100, 31), 100)], "fedavg": [lost], "fedprox": [run((362, 43), 400), lost]})
     assert found[0][6] == "diverged"
     assert found[1][6].startswith("2 (0.1x)")
@@ -110,7 +112,7 @@ def test_other_experiments_have_tables_too(name: str) -> None:
     experiment = experiments()[name]
     line = {"round": 3, "transmitted": 3, "gradients": 1200, "models": {"all": {"accuracy": 0.975}}}
     line["models"]["server"] = line["models"]["all"]  # type: ignore[index]
-    record = Recorded(Path(), "", {}, [line], "finished", "", 1.0)
+    record = RunRecord(Path(), "", {}, [line], Status.FINISHED, "", 1.0)
     made = table(experiment, [Entry(experiment.jobs[0], 0, record)])
     words = " ".join(made.rows[0])
     assert experiment.jobs[0].row in words

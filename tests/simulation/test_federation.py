@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -11,11 +10,10 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.simulation.federation import Federation
-from feddyn.simulation.grouping import cohorts
-from feddyn.simulation.links import Answers
-from feddyn.simulation.ranks import Ranks
-from feddyn.simulation.store import Store
+from feddyn.engine.executors.group import SingleProcess
+from feddyn.engine.grouping import groups_of
+from feddyn.engine.links import Answers
+from feddyn.engine.store import Store
 
 from .test_resume import arguments, contents
 
@@ -60,6 +58,23 @@ def test_gradients_are_counted_sample_by_sample(unbalanced: Stored, cohort: int)
     assert line["gradients"] == 130
 
 
+def test_a_model_of_one_number_is_one_model() -> None:
+    """FedAvg's share beside it, a number too, is none; SCAFFOLD uploads two."""
+    x = torch.arange(6.0)[:, None]
+    population = feddyn.Population.from_arrays(x, 2 * x, [0, 0, 0, 1, 1, 1])
+    for algorithm, models in ((feddyn.FedAvg(), 1), (feddyn.Scaffold(), 2)):
+        run = feddyn.simulate(
+            nn.Linear(1, 1, bias=False),
+            population,
+            algorithm,
+            feddyn.SGD(0.01, steps=1),
+            participation=2,
+            rounds=1,
+            loss=nn.functional.mse_loss,
+        )
+        assert run.history[0]["transmitted"] == models
+
+
 def test_only_what_was_in_vain_is_wasted(unbalanced: Stored) -> None:
     """FedDyn sends 15 float32 each way, 60 bytes: for everybody who is asked, and in vain for the lost and the late."""
     solver, links = feddyn.SGD(0.01, steps=1), feddyn.Links(lost=0.3, late=0.2)
@@ -88,42 +103,34 @@ def test_rounds_that_fail_give_their_slots_back(unbalanced: Stored) -> None:
         return feddyn.Solution(problem.start + 1)
 
     plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve, [[0, 1, 2]], 1)
-    federation = Federation(plan)
+    federation = feddyn.Simulation(plan).federation
     for _ in range(10):
         with pytest.raises(KeyError, match="device 1"):
             federation.step(0, asked(0, 1, 2))
-        assert no_slot_is_lost(federation.trainer.store)
+        assert no_slot_is_lost(federation.store)
     failing = False
     federation.step(0, asked(0, 1, 2))
-    assert no_slot_is_lost(federation.trainer.store)
-    assert sorted(federation.trainer.store.slots.values()) == [0, 1, 2]
+    assert no_slot_is_lost(federation.store)
+    assert sorted(federation.store.slots.values()) == [0, 1, 2]
 
 
-class Lonely(Ranks):
-    """The only rank, to which the states of all devices come from elsewhere in every round."""
+def test_states_that_came_from_elsewhere_give_their_slots_back(
+    unbalanced: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the states of all devices came from other processes in every round."""
 
-    def __init__(self) -> None:
-        self.rank, self.size, self._home = 0, 1, {}
-
-    def fetch(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> dict[int, int]:
+    def fetch(_: object, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> dict[int, int]:
         devices = [k for group in groups for k in group]
         slots = store.stage(devices)
         store.write(slots, store.named(store.read([None] * len(slots))))
         return dict(zip(devices, slots, strict=True))
 
-    def total(self, numbers: torch.Tensor) -> torch.Tensor:
-        return numbers
-
-    def guarded(self, work: Any) -> Any:
-        return work()
-
-
-def test_states_that_came_from_other_ranks_give_their_slots_back(unbalanced: Stored) -> None:
+    monkeypatch.setattr(SingleProcess, "fetch", fetch)
     plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), stretch, 3, 9)
-    federation = Federation(plan, ranks=Lonely())
+    federation = feddyn.Simulation(plan).federation
     for round in range(6):
         federation.step(round, asked(round, round + 1, round + 2))
-        assert no_slot_is_lost(federation.trainer.store)
+        assert no_slot_is_lost(federation.store)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -159,7 +166,7 @@ def test_a_signal_in_the_middle_of_a_commit_waits_for_its_end(
     assert contents(tmp_path / "out") == contents(tmp_path / "calm")
 
 
-def test_cohorts_have_the_largest_devices_first_and_equal_numbers() -> None:
+def test_groups_have_the_largest_devices_first_and_equal_numbers() -> None:
     """Seven devices in groups of at most three: 2, 2 and 3 of them, by falling size, equal ones by their number."""
     sizes = [5, 9, 1, 9, 7, 2, 3]
-    assert cohorts([10, 11, 12, 13, 14, 15, 16], sizes, 3) == [[11, 13], [14, 10], [16, 15, 12]]
+    assert groups_of([10, 11, 12, 13, 14, 15, 16], sizes, 3) == [[11, 13], [14, 10], [16, 15, 12]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.simulation.files import sha256, write_whole
+from feddyn.records.files import sha256, write_whole
 
 
 def test_a_file_is_written_whole_and_its_hash_is_that_of_its_bytes(tmp_path: Path) -> None:

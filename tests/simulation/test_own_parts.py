@@ -1,5 +1,6 @@
 """Losses, solvers, methods and models of one's own that would train, but not as meant."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,9 @@ import feddyn
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
 from feddyn.data.transforms import Images
-from feddyn.local.cohort import Cohort
+from feddyn.models.flat import Loss
 from feddyn.models.stacked import stacked
+from feddyn.solvers.stack import Cohort
 
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=4)
 
@@ -28,12 +30,51 @@ def plan(population: feddyn.Population, **changes: Any) -> feddyn.Plan:
 def test_a_loss_with_class_weights_is_not_batched(unbalanced: Stored) -> None:
     """Over single samples a class weight cancels, so a cohort would train without it."""
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 20.0]))
-    assert plan(unbalanced).cohort == 64
-    assert plan(unbalanced, loss=weighted).cohort == 1
+    assert plan(unbalanced).stack == 64
+    assert plan(unbalanced, loss=weighted).stack == 1
     with pytest.raises(feddyn.InputError, match="mixes or weighs the samples"):
-        plan(unbalanced, loss=weighted, cohort=4)
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).cohort == 1
-    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).cohort == 64
+        plan(unbalanced, loss=weighted, cohort=4).setting()
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss(ignore_index=1)).stack == 1
+    assert plan(unbalanced, loss=nn.CrossEntropyLoss()).stack == 64
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("weigh", [lambda w: nn.CrossEntropyLoss(weight=w), lambda w: partial(cross_entropy, weight=w)])
+def test_a_loss_that_is_no_plain_mean_is_evaluated_on_all_samples_at_once(
+    weigh: Callable[[torch.Tensor], Loss], zero: bool
+) -> None:
+    """A class-weighted loss is SUM w_y l / SUM w_y over all samples, not the mean of that over chunks of them: the
+    classes come sorted, so that every chunk has other weights. Also where the model starts at zero."""
+    rng = np.random.default_rng(0)
+    y = np.sort(rng.integers(0, 3, 2400))
+    x = rng.normal(0, 1, (2400, 4)) + y[:, None]
+    population = feddyn.Population.from_arrays(x, y, np.arange(2400) % 10)
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()
+    if zero:
+        nn.init.zeros_(model.weight)
+        nn.init.zeros_(model.bias)
+    loss = weigh(torch.tensor([1.0, 5.0, 20.0], dtype=torch.float64))
+    solver = feddyn.SGD(0.1, epochs=1, batch_size=40)
+    run = feddyn.simulate(model, population, feddyn.FedAvg(), solver, participation=1.0, rounds=1, loss=loss)
+    with torch.no_grad():
+        output = run.model("server")(torch.from_numpy(x))
+    w = torch.tensor([1.0, 5.0, 20.0], dtype=torch.float64)[y]
+    true = (w * -output.log_softmax(1)[torch.arange(2400), y]).sum() / w.sum()
+    assert run.history[-1]["models"]["server"]["loss"] == pytest.approx(float(true), rel=1e-12)
+    assert run.history[-1]["models"]["server"]["accuracy"] == float((output.argmax(1).numpy() == y).mean())
+
+
+def test_a_model_of_one_parameter_counts_one_model_a_round() -> None:
+    """FedAvg uploads share_k theta_k and share_k, which is as large as this model, but no model."""
+    x = np.linspace(-1, 1, 40)[:, None]
+    population = feddyn.Population.from_arrays(x, 2 * x, np.arange(40) % 4)
+    model = nn.Linear(1, 1, bias=False).double()
+    for method, models in ((feddyn.FedAvg(), 1), (feddyn.FedDyn(0.1), 1), (feddyn.Scaffold(), 2)):
+        run = feddyn.simulate(
+            model, population, method, SGD, participation=1.0, rounds=3, loss=nn.functional.mse_loss, workers=1
+        )
+        assert run.history[-1]["transmitted"] == 3 * models
 
 
 class Drifting(nn.Module):
@@ -66,7 +107,7 @@ class Squeezing(nn.Module):
 def test_models_that_remember_or_squeeze(unbalanced: Stored) -> None:
     with pytest.raises(feddyn.InputError, match="changes its buffer 'mean'"):
         feddyn.Simulation(plan(unbalanced, model=Drifting()))
-    assert plan(unbalanced, model=Squeezing()).cohort == 1
+    assert plan(unbalanced, model=Squeezing()).stack == 1
 
 
 def test_soft_labels_train_a_linear_model(unbalanced: Stored) -> None:

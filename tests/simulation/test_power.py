@@ -9,8 +9,8 @@ import pytest
 
 import feddyn
 
-from .test_saving import resumed
 from .test_resume import Crash, Faults, arguments, contents
+from .test_saving import resumed
 
 EVERY = feddyn.Every(rounds=2)
 
@@ -109,3 +109,14 @@ def test_a_power_failure_at_every_call_of_a_saving(
             interrupted(out, patch, at, 4)
         feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=EVERY, resume=True)
         assert contents(out) == undisturbed, f"call {at} of {calls[4]}"
+
+
+def test_a_run_that_is_complete_survives_whole(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power fails when the last file is written: all lines are there, not only the summary that counts them."""
+    with monkeypatch.context() as patch:
+        disk = Disk(patch, tmp_path / "out")
+        feddyn.simulate(**arguments(), out=tmp_path / "out", workers=1)
+    disk.fail()
+    assert contents(tmp_path / "out") == undisturbed

@@ -9,8 +9,8 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.simulation import evaluation
-from feddyn.simulation.randomness import Purpose, integer
+from feddyn.engine import evaluation
+from feddyn.engine.seeds import Purpose, integer
 
 ROWS = 12
 

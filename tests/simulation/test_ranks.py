@@ -40,7 +40,7 @@ batch_size = 5
 def run(*words: str, cwd: Path = ROOT, prefix: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
     command = [*prefix, *TORCHRUN, *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
 
 
 @pytest.fixture(scope="module")
@@ -66,28 +66,73 @@ def test_the_command_line_keeps_one_record(tmp_path: Path) -> None:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_ranks_that_do_not_agree_are_refused_and_divergence_ends_all(tmp_path: Path) -> None:
-    """The second rank has another alpha; then all have a step size with which every device diverges."""
+LATE = """
+import os, sys, time
+import feddyn.cli
+
+module = sys.modules["feddyn.cli.run"]
+main, conclude = feddyn.cli.cli.main, module._conclude
+
+def late():
+    if os.environ["RANK"] == os.environ["LATE"]:
+        time.sleep(1)
+
+def end_late(**more):
+    try:
+        main(**more)
+    except Exception:
+        late()
+        raise
+
+def conclude_late(*arguments):
+    late()
+    conclude(*arguments)
+
+feddyn.cli.cli.main, module._conclude = end_late, conclude_late
+sys.argv = ["feddyn", "run", os.environ["RANK"] + ".toml", "--out", "out", *sys.argv[1:]]
+feddyn.cli.main()
+"""
+"""A setting for each rank, one of which is late to end: if the other one does not wait, torchrun ends the late one."""
+
+
+def said(late: int, cwd: Path, *words: str) -> list[str]:
+    """What two ranks, of which one is late, say when they fail."""
+    (cwd / "start.py").write_text(LATE)
+    done = run("--standalone", "--nproc-per-node=2", "start.py", *words, cwd=cwd, LATE=str(late))
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" not in done.stderr
+    return [line for line in done.stderr.splitlines() if line.startswith("feddyn:")]
+
+
+def test_ranks_that_do_not_agree_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    """The second rank has another alpha."""
     for rank in range(2):
         (tmp_path / f"{rank}.toml").write_text(SETTING.format(alpha=0.1 + rank))
-    (tmp_path / "start.py").write_text(
-        "import os, sys\nfrom feddyn.cli import main\n"
-        "sys.argv = ['feddyn', 'run', os.environ['RANK'] + '.toml', '--out', 'out', *sys.argv[1:]]\nmain()\n"
-    )
-    differing = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path)
-    assert differing.returncode != 0
-    assert "the ranks do not run the same simulation: rank 1 differs from rank 0" in differing.stderr
+    (sentence,) = said(0, tmp_path)
+    assert "the ranks do not run the same simulation: rank 1 differs from rank 0" in sentence
     assert not (tmp_path / "out").exists()
-    (tmp_path / "1.toml").write_text((tmp_path / "0.toml").read_text())
-    diverging = run("--standalone", "--nproc-per-node=2", "start.py", "--set", "solver.lr=1e30", cwd=tmp_path)
-    assert diverging.returncode != 0
-    sentences = {line for line in diverging.stderr.splitlines() if line.startswith("feddyn:")}
-    assert len(sentences) == 1
-    assert "diverged in round 1" in (sentence := sentences.pop())
+
+
+def test_what_one_rank_alone_cannot_read_is_said_once(tmp_path: Path) -> None:
+    """The second rank has no setting; the first has one with a target, which it has to compute."""
+    (tmp_path / "0.toml").write_text(SETTING.format(alpha=0.1) + "[target]\ngap = 0.05\n")
+    (sentence,) = said(1, tmp_path)
+    assert sentence.startswith("feddyn: there is no settings file 1.toml")
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_divergence_ends_all_ranks_in_the_sentence_of_one_process(late: int, tmp_path: Path) -> None:
+    """All have a step size with which every device diverges; what a run leaves behind is written before they end."""
+    for rank in range(2):
+        (tmp_path / f"{rank}.toml").write_text(SETTING.format(alpha=0.1))
+    (sentence,) = said(late, tmp_path, "--set", "solver.lr=1e30")
+    assert "diverged in round 1" in sentence
     command = [sys.executable, "-m", "feddyn", "run", "0.toml", "--out", "one", "--set", "solver.lr=1e30"]
     one = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert one.stderr.strip() == sentence
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["status"] == "diverged"
+    for name in ("table.md", "convergence.png"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
 def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
@@ -155,6 +200,6 @@ def test_two_hosts_that_meet_only_over_the_network(
         command = ["ip", "netns", "exec", host, *TORCHRUN, *words]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment | more, stdout=pipe, stderr=pipe, text=True))
-    ends = [process.communicate(timeout=300) for process in started]
+    ends = [process.communicate(timeout=900) for process in started]
     assert [process.returncode for process in started] == [0, 0], ends
     assert json.loads((tmp_path / "0.json").read_text()) == alone

@@ -3,6 +3,7 @@
 `python -m tests.simulation.test_resume SEED COUNT` kills more of them.
 """
 
+import fcntl
 import json
 import os
 import random
@@ -10,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,8 +21,8 @@ import torch
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.simulation import files
-from feddyn.simulation.checkpoint import _digest
+from feddyn.records import files
+from feddyn.runs.checkpoint import _digest
 
 from .engine_cases import cases
 
@@ -68,7 +68,7 @@ class Faults:
         """Files that are opened to be written to, whose every write counts, and writes half of it when it crashes."""
 
         def opened(path: Path, mode: str = "r", *words: Any, **more: Any) -> Any:
-            if mode not in ("wb", "ab", "a", "x"):
+            if mode not in ("xb", "ab", "a"):
                 return function(path, mode, *words, **more)
             self._count()
             file = function(path, mode, *words, **more)
@@ -208,7 +208,7 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
     undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no room for old ones every checkpoint has all devices; one of those that fails loses none of them."""
-    out, rows = tmp_path / "out", "feddyn.simulation.checkpoint.ROWS"
+    out, rows = tmp_path / "out", "feddyn.runs.checkpoint.ROWS"
     simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=100))
     saver = simulation._saver
     assert saver is not None
@@ -218,7 +218,7 @@ def test_device_states_are_written_anew_when_most_of_them_are_old(
             assert len(saver.checkpoints._segments) == line["round"]
         if line["round"] == 5:
             with monkeypatch.context() as patch:
-                patch.setattr("feddyn.simulation.checkpoint.write_whole", _full)
+                patch.setattr("feddyn.runs.checkpoint.write_whole", _full)
                 patch.setattr(rows, -1000)
                 with pytest.raises(feddyn.FeddynError, match="before it is kept"):
                     saver.save(simulation.federation)
@@ -302,36 +302,67 @@ def test_a_full_disk_keeps_the_checkpoint_before(
         return write(path, chunks)
 
     with monkeypatch.context() as patch:
-        patch.setattr("feddyn.simulation.checkpoint.write_whole", full)
+        patch.setattr("feddyn.runs.checkpoint.write_whole", full)
         with pytest.raises(feddyn.FeddynError, match=r"cannot be written to .*No space left.*before it is kept"):
             feddyn.simulate(**arguments(), out=out, workers=1, checkpoint=feddyn.Every(rounds=2))
     feddyn.simulate(**arguments(), out=out, resume=True)
     assert contents(out) == undisturbed
 
 
-def _in_a_process(out: Path, workers: int) -> int:
-    """A run in a process that can be killed, as quickly as a fork."""
+def test_when_a_run_says_it_is_complete_its_rounds_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power failure takes what was not synced: it must not take lines that no checkpoint is left to make again."""
+    synced, sync = dict[str, int](), os.fsync
+
+    def noted(handle: int) -> None:
+        sync(handle)
+        synced[str(Path(f"/proc/self/fd/{handle}").readlink())] = os.fstat(handle).st_size
+
+    monkeypatch.setattr(os, "fsync", noted)
+    feddyn.simulate(**arguments(), out=tmp_path / "out", workers=1)
+    rounds = tmp_path / "out" / "rounds.jsonl"
+    assert synced.get(str(rounds)) == rounds.stat().st_size
+
+
+def _in_a_process(out: Path, workers: int, last: float = float("inf")) -> None:
+    """A run in a process that kills itself at its `last` call or return of a function, Python's or C's: an instant
+    that does not depend on how busy the machine is. How many a whole run has stands in a file beside it."""
     if (child := os.fork()) == 0:
+        counted, me = 0, os.getpid()
+
+        def count(*_: object) -> None:
+            nonlocal counted
+            counted += 1
+            if counted >= last and os.getpid() == me:  # the workers go on counting
+                os.kill(me, signal.SIGKILL)
+
         try:
             torch.set_num_threads(1)
+            sys.setprofile(count)
             feddyn.simulate(**arguments(), out=out, workers=workers, checkpoint=feddyn.Every(rounds=1), resume=True)
+            sys.setprofile(None)
+            out.with_suffix(".counted").write_text(str(counted))
         finally:
             os._exit(0)
-    return child
+    os.waitpid(child, 0)
+
+
+def _wait_for_workers(out: Path) -> None:
+    """One that was just being started when its run was killed has the lock until it finds itself alone."""
+    if (out / "lock").exists():
+        with (out / "lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def killed_at_random(undisturbed: dict[str, bytes], place: Path, seed: int, count: int) -> int:
     """Kill so many runs, each at a random instant, and resume each; how many were killed before they were done."""
-    dice, early = random.Random(seed), 0
-    start = time.monotonic()
-    os.waitpid(_in_a_process(place / "timed", 1), 0)
-    whole = time.monotonic() - start
+    dice, early, whole = random.Random(seed), 0, {}
+    for workers in (1, 2):
+        _in_a_process(place / f"whole-{workers}", workers)
+        whole[workers] = int((place / f"whole-{workers}.counted").read_text())
     for number in range(count):
-        out = place / str(number)
-        child = _in_a_process(out, 1 + number % 2)
-        time.sleep(dice.random() * whole)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        out, workers = place / str(number), 1 + number % 2
+        _in_a_process(out, workers, last=dice.random() * whole[workers])
+        _wait_for_workers(out)
         early += not (out / "summary.json").exists()
         feddyn.simulate(**arguments(), out=out, workers=1, resume=True)
         assert contents(out) == undisturbed, f"seed {seed}, kill {number}"
@@ -339,7 +370,7 @@ def killed_at_random(undisturbed: dict[str, bytes], place: Path, seed: int, coun
 
 
 def test_fifty_runs_that_are_killed_at_random_instants(undisturbed: dict[str, bytes], tmp_path: Path) -> None:
-    assert killed_at_random(undisturbed, tmp_path, seed=0, count=50) > 25
+    assert killed_at_random(undisturbed, tmp_path, seed=0, count=50) > 40
 
 
 def test_a_run_that_diverges_keeps_its_last_good_checkpoint(unbalanced: Stored, tmp_path: Path) -> None:

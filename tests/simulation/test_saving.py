@@ -39,7 +39,7 @@ def test_a_run_resumes_from_device_states_that_were_written_anew(
     """Twelve devices, five a round, each round saved, one row of slack: after rounds 1, 2, ... there are 5, 10, ...
     rows on disk and at most 12 devices. In round 6 at the latest 30 rows would be more than 2 * 12 + 1, so all devices
     are written anew, in one file; resumed from there, or a round later, the bits are those of the whole run."""
-    monkeypatch.setattr("feddyn.simulation.checkpoint.ROWS", 1)
+    monkeypatch.setattr("feddyn.runs.checkpoint.ROWS", 1)
     stopped(tmp_path / "out", round, every=1)
     files = [segment["devices"] for segment in checkpoint(tmp_path / "out", round)["devices"]]
     assert files[0] > 5  # more than were active in any round

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from feddyn.engine.store import Store
 from feddyn.errors import FeddynError, InputError
-from feddyn.simulation.store import Store
 
 WIDTH = 7
 ROW = 4 * WIDTH

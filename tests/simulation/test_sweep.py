@@ -9,10 +9,10 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
+from feddyn.engine.participation import Sampler
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import Perceptron, Vmapped, linear_layers
-from feddyn.simulation.participation import Sampler
-from feddyn.simulation.sweep import Group, Sweep
+from feddyn.search.sweep import Group, Sweep
 
 LR = [0.3, 0.1]
 

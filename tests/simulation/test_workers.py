@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import feddyn
-from feddyn.simulation.crew import Workers
+from feddyn.engine.executors.forked import Forked
 
 from .engine_cases import SGD, cases, outcome
 
@@ -69,8 +69,8 @@ def test_workers_that_are_killed_are_replaced_and_nothing_is_lost(alone: dict[st
     stormy = feddyn.Simulation(plan, workers=2)
     killed, killers = 0, list[int]()
     for _ in stormy:
-        crew = stormy.federation._crew
-        assert isinstance(crew, Workers)
+        crew = stormy.federation._executor
+        assert isinstance(crew, Forked)
         victim = dice.choice(crew._processes)
         assert victim.pid is not None
         if dice.random() < 0.5:

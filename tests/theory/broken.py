@@ -7,10 +7,10 @@ import torch
 
 from feddyn.algorithms import Algorithm, FedDyn, Problem, Solution
 from feddyn.algorithms.base import Scalar, State, Vector
-from feddyn.theory.laboratory import Laboratory
-from feddyn.theory.laboratory import Offer as Offered
-from feddyn.theory.laboratory import State as Where
 from feddyn.theory.problems import Losses
+from feddyn.theory.verification.laboratory import Laboratory
+from feddyn.theory.verification.laboratory import Offer as Offered
+from feddyn.theory.verification.laboratory import State as Where
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from feddyn.theory import exact, one_step
-from feddyn.theory.laboratory import draws
-from feddyn.theory.measure import Measured, Point, enumerated, laboratory_of, line, measured, start_of
 from feddyn.theory.problems import Losses, Quadratics
-from feddyn.theory.rounds import Round, expected, mean_square
-from feddyn.theory.survey import Job, do, losses
 from feddyn.theory.theorems import Theorem
+from feddyn.theory.verification.laboratory import draws
+from feddyn.theory.verification.measure import Measured, Point, enumerated, laboratory_of, line, measured, start_of
+from feddyn.theory.verification.rounds import Round, expected, mean_square
+from feddyn.theory.verification.survey import Job, do, losses
 from tests.theory.test_lemmas import PAIRS, PROBLEMS, least
 from tests.theory.test_theorems import KINDS
 

@@ -3,11 +3,11 @@
 import pytest
 
 from feddyn.theory import exact
-from feddyn.theory.audit import Audit, audit
-from feddyn.theory.laboratory import Laboratory
-from feddyn.theory.measure import laboratory_of, measured
 from feddyn.theory.problems import Quadratics
 from feddyn.theory.theorems import Theorem
+from feddyn.theory.verification.audit import Audit, audit
+from feddyn.theory.verification.laboratory import Laboratory
+from feddyn.theory.verification.measure import laboratory_of, measured
 from tests.theory.broken import laboratories
 
 LOSSES = Quadratics(5, 3, mu=0.1, spread=20, seed=0, unequal=True)

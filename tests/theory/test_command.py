@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from feddyn import cli
-from feddyn.theory import survey
-from feddyn.theory.survey import Job, Result
+from feddyn.theory.verification import survey
+from feddyn.theory.verification.survey import Job, Result
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

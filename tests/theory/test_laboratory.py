@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import feddyn
-from feddyn.theory.laboratory import Laboratory
 from feddyn.theory.problems import Logistic
+from feddyn.theory.verification.laboratory import Laboratory
 
 DECAY = 0.1
 COPIES = torch.tensor([1, 3, 2, 1, 2])

@@ -6,14 +6,14 @@ import torch
 import feddyn
 from feddyn.algorithms import FedDyn
 from feddyn.theory import exact, one_step
-from feddyn.theory.audit import audit
-from feddyn.theory.laboratory import Laboratory, active_sets
-from feddyn.theory.lemmas import progress
-from feddyn.theory.measure import laboratory_of
 from feddyn.theory.problems import Logistic, Losses, Quadratics
-from feddyn.theory.rounds import Round
 from feddyn.theory.theorems import Theorem
-from feddyn.theory.worst import suprema
+from feddyn.theory.verification.audit import audit
+from feddyn.theory.verification.laboratory import Laboratory, active_sets
+from feddyn.theory.verification.lemmas import progress
+from feddyn.theory.verification.measure import laboratory_of
+from feddyn.theory.verification.rounds import Round
+from feddyn.theory.verification.worst import suprema
 from tests.theory.test_theorems import KINDS
 
 PROBLEMS: dict[str, Losses] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.theory.survey import ACTIVE, PROBLEMS, SPREADS, THEOREMS, Job, do
+from feddyn.theory.verification.survey import ACTIVE, PROBLEMS, SPREADS, THEOREMS, Job, do
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 

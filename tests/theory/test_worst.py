@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from feddyn.theory import exact
-from feddyn.theory.lemmas import progress
-from feddyn.theory.measure import laboratory_of
 from feddyn.theory.problems import Quadratics
-from feddyn.theory.rounds import Round
-from feddyn.theory.worst import _state, forms, suprema, supremum
+from feddyn.theory.verification.lemmas import progress
+from feddyn.theory.verification.measure import laboratory_of
+from feddyn.theory.verification.rounds import Round
+from feddyn.theory.verification.worst import _state, forms, suprema, supremum
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "scaffold_lag.py"
 

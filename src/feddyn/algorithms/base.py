@@ -76,6 +76,20 @@ class Algorithm(ABC):
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
 
 
+def models_uploaded(algorithm: Algorithm, theta: Vector) -> int:
+    """How many vectors of the model's size an active device uploads; a number beside them, such as a share, is none.
+
+    >>> from feddyn.algorithms import FedAvg, Scaffold
+    >>> models_uploaded(FedAvg(), torch.zeros(1)), models_uploaded(Scaffold(), torch.zeros(10))
+    (1, 2)
+    """
+    if theta.shape[-1] == 1:  # where a model is one number, only a larger one tells the two apart
+        theta = theta.repeat_interleave(2, dim=-1)
+    down, state = algorithm.broadcast(algorithm.server(theta)), algorithm.device(theta)
+    _, upload = algorithm.report(down, state, 1.0, Solution(theta, 1.0))
+    return sum(vector.shape[-1] // theta.shape[-1] for vector in upload.values())
+
+
 def weighted_mean_upload(share: Scalar, theta: Vector) -> State:
     """The upload of a mean weighted by the devices' data: share_k * theta_k and share_k itself."""
     return {"theta": share * theta, "share": share * torch.ones_like(theta[..., :1])}

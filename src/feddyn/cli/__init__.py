@@ -1,14 +1,17 @@
 """The command line, and the only place that prints. PyTorch is imported by the commands that need it, not by --help."""
 
-import signal
 import sys
+from typing import NoReturn
 
 import click
 
 from feddyn.cli.data import data, partition
+from feddyn.cli.engine import under_torchrun
+from feddyn.cli.interrupts import deafen, interrupted, listen
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
+from feddyn.cli.show import say
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
 from feddyn.errors import FeddynError
@@ -25,23 +28,52 @@ for command in (run, resume, methods, sweep, reproduce, report, theory, alpha, d
 
 
 def main() -> None:
-    """The entry point: every error is one sentence on standard error with exit code 2."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # saves the run and says how to go on, as Ctrl-C does
+    """The entry point: every error is one sentence on standard error with exit code 2, an interruption one with 130."""
+    listen()
+    try:
+        code = _command()
+        deafen()
+    except KeyboardInterrupt:
+        _interrupted()
+    sys.exit(code)
+
+
+def _command() -> int:
+    """Carry out what the command line asks for; the exit code."""
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("feddyn: interrupted; what was written until then is kept", err=True)
-        sys.exit(130)
+        return done.exit_code
+    except click.Abort:  # click's word for Ctrl-C
+        _interrupted()
     except click.ClickException as error:
-        _fail(error.format_message())
+        return _fail(error.format_message(), error)
     except FeddynError as error:
-        _fail(str(error))
+        return _fail(str(error), error)
+    except MemoryError as error:
+        return _fail("there is not memory enough: use a smaller model, population, stack or batch", error)
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror}")
+        return _fail(f"{error.filename or 'a file'}: {error.strerror}", error)
+    return 0
 
 
-def _fail(sentence: str) -> None:
-    click.echo(f"feddyn: {sentence}", err=True)
-    sys.exit(2)
+def _interrupted() -> NoReturn:
+    if under_torchrun():  # which says itself whom it ended, and why
+        deafen()
+        sys.exit(130)
+    interrupted("what was written until then is kept")
+
+
+def _fail(sentence: str, error: BaseException) -> int:
+    if _is_ours(error):
+        say(f"feddyn: {sentence}", err=True)
+    return 2
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether this process says an error: of those that all ranks raise, the first one does."""
+    if not getattr(error, "everywhere", False):
+        return True
+    from feddyn.engine.executors.ranks import has_the_last_word
+
+    return has_the_last_word()

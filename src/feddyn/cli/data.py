@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from feddyn.cli.show import download_bar, new, show
+from feddyn.cli.show import download_bar, new, say, show
 from feddyn.errors import FeddynError
 from feddyn.reports.tables import Table
 
 if TYPE_CHECKING:
-    from feddyn.experiments.documents import Document
+    from feddyn.settings.documents import Document
 
 
 def provide(name: object) -> None:
     """Download a data set on its first use, with a progress bar; other names are somebody else's to refuse."""
-    from feddyn.data import sources
-    from feddyn.data.published import ABOUT
+    from feddyn.data.datasets import sources
+    from feddyn.data.datasets.published import ABOUT
 
     if isinstance(name, str) and name in ABOUT:
         sources.fetch(name, download_bar())
@@ -37,8 +37,8 @@ def data() -> None:
 @data.command("list")
 def list_data() -> None:
     """The data sets, and whether their files are there."""
-    from feddyn.data import files, sources
-    from feddyn.data.published import ABOUT
+    from feddyn.data.datasets import files, sources
+    from feddyn.data.datasets.published import ABOUT
 
     rows = [[name, about, sources.state(name)] for name, about in ABOUT.items()]
     show(Table(f"data sets, kept in {files.home()} (FEDDYN_DATA)", ["name", "what", "here"], rows))
@@ -48,30 +48,30 @@ def list_data() -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Download a data set, unless it is there."""
-    from feddyn.data import sources
+    from feddyn.data.datasets import sources
 
     sources.fetch(name, download_bar())
-    click.echo(f"{name}: {sources.state(name)}")
+    say(f"{name}: {sources.state(name)}")
 
 
 @data.command()
 @click.argument("name")
 def check(name: str) -> None:
     """Verify the files of a data set by their checksums and read them anew."""
-    from feddyn.data import sources
+    from feddyn.data.datasets import sources
 
-    click.echo(f"{name}: {sources.check(name)}")
+    say(f"{name}: {sources.check(name)}")
 
 
 @data.command("import")
 @click.argument("folder", type=click.Path(path_type=Path))
 def import_data(folder: Path) -> None:
     """Take the published files that lie below FOLDER: archives, or unpacked as torchvision and Debian do."""
-    from feddyn.data import sources
+    from feddyn.data.datasets import sources
 
     taken = sources.take_all(folder)
     for name, count in taken.items():
-        click.echo(f"{name}: {count} files")
+        say(f"{name}: {count} files")
     if not taken:
         raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
 
@@ -102,10 +102,10 @@ def partition(
     out: Path | None,
 ) -> None:
     """Show how a split distributes the classes of a data set over devices; several splits are compared."""
-    from feddyn.data import sources
-    from feddyn.data.federations import save_split, split_labels
+    from feddyn.data.datasets import sources
+    from feddyn.data.datasets.federations import save_split, split_labels
+    from feddyn.records.record import claim
     from feddyn.reports import heterogeneity
-    from feddyn.simulation.record import claim
 
     wanted: list[tuple[str, dict[str, Any]]] = [("IID", {"split": "iid"})] if iid else []
     wanted += [("class-exact", {"split": "class-exact"})] if class_exact else []
@@ -132,4 +132,4 @@ def partition(
     for label, split in counts.items():
         slug = label.lower().replace(" ", "-")
         heterogeneity.picture(f"{name}, {label}", split, directory / f"devices-{slug}.png")
-    click.echo(f"table and pictures: {directory}")
+    say(f"table and pictures: {directory}")

@@ -4,18 +4,20 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from feddyn.cli.show import leads
 from feddyn.errors import InputError
+from feddyn.records.record import Status
 
 if TYPE_CHECKING:
-    from feddyn.experiments.study import Lines, Start
     from feddyn.reports.tracking import Tracker
-    from feddyn.simulation.plan import Plan
-    from feddyn.simulation.run import Run, Simulation
+    from feddyn.runs.plan import Plan
+    from feddyn.runs.run import Lines, Run, Simulation, Start
+
+T = TypeVar("T")
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, words: str | None) -> int | None:
@@ -25,7 +27,10 @@ def _bytes(context: click.Context, parameter: click.Parameter, words: str | None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", words.strip())
     if found is None:
         raise click.BadParameter(f"{words!r} is not a size: write it as 500MB or 2GB")
-    return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
+    size = float(found[1]) * 1000 ** " kMGT".index(found[2] or " ")
+    if size == float("inf"):
+        raise click.BadParameter(f"{words!r} is more memory than there is anywhere")
+    return int(size)
 
 
 def _installed(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,16 +70,28 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def under_torchrun() -> bool:
+    """Whether this process is one of several that run a setting together."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def together(work: Callable[[], T]) -> T:
+    """Do something that may fail; under torchrun, where one rank fails all raise its error."""
+    from feddyn.engine.executors.ranks import group
+
+    return group().guarded(work)
+
+
 def alone(command: str) -> None:
     """Refuse to be started by torchrun, where a command has many runs to look after."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if under_torchrun():
         raise InputError(f"feddyn {command} does not run under torchrun: use --workers, or feddyn run for one setting")
 
 
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":
     """A run with a record, as the options ask for."""
-    from feddyn.simulation.run import Simulation
-    from feddyn.simulation.saving import Every
+    from feddyn.runs.run import Simulation
+    from feddyn.runs.saving import Every
 
     return Simulation(
         plan,
@@ -99,7 +116,7 @@ def start(options: Mapping[str, Any]) -> "Start":
 def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> "Lines":
     """The rounds of a run that has not ended, shown where the options ask for; then its memory is given back."""
     trackers: list[Tracker] | None = None
-    lines = iter(simulation) if simulation.run.status == "running" else None
+    lines = iter(simulation) if simulation.run.status is Status.RUNNING else None
     try:
         for line in lines or ():
             if trackers is None:
@@ -112,7 +129,7 @@ def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> 
             lines.close()
         for tracker in trackers or ():
             tracker.close(simulation.run.status)
-        simulation.federation.trainer.store.clear()
+        simulation.federation.store.clear()
 
 
 def _trackers(simulation: "Simulation", label: str, done: int, options: Mapping[str, Any]) -> "list[Tracker]":

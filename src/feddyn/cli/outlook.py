@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from feddyn.cli.show import show
+from feddyn.cli.show import say, show
 from feddyn.errors import InputError, nearest
 from feddyn.reports.tables import Table, duration
 
 if TYPE_CHECKING:
-    from feddyn.experiments.catalogue import Experiment
-    from feddyn.experiments.estimate import Calibration
-    from feddyn.experiments.study import Trial
+    from feddyn.paper.catalogue import Experiment
+    from feddyn.paper.estimate import Calibration
+    from feddyn.paper.study import Trial
 
 
 class Choice(NamedTuple):
@@ -45,16 +43,16 @@ class Choice(NamedTuple):
 
 
 def calibration(workers: int | None) -> "Calibration":
-    from feddyn.experiments.estimate import Calibration
-    from feddyn.simulation.crew import cores
+    from feddyn.engine.executors.forked import cores
+    from feddyn.paper.estimate import Calibration
 
-    click.echo("timing the networks on this machine ...", err=True)
+    say("timing the networks on this machine ...", err=True)
     return Calibration(workers or cores())
 
 
 def costs(experiment: "Experiment", todo: "Sequence[Trial]", workers: int | None) -> list[float]:
     """Seconds that each run still needs, by a calibration on this machine."""
-    from feddyn.experiments.study import expected_rounds
+    from feddyn.paper.study import expected_rounds
 
     timed = calibration(workers)
     return [timed.seconds(trial.job.document, expected_rounds(trial, experiment)) for trial in todo]
@@ -68,7 +66,7 @@ def foresee(
     budget: float | None,
 ) -> None:
     """What would run, and of that with a budget which rows it is enough for."""
-    from feddyn.experiments.study import expected_rounds, units
+    from feddyn.paper.study import expected_rounds, units
 
     cost = {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}
     rows = []
@@ -96,7 +94,7 @@ def foresee(
 
 def tell_origins(experiment: "Experiment", choice: Choice) -> None:
     """Of a single row: where its hyperparameters come from."""
-    from feddyn.experiments.appendix import origins
+    from feddyn.paper.appendix import origins
 
     jobs = [job for job in experiment.jobs if choice.keep(job.row, job.method)]
     if len({job.row for job in jobs}) != 1:
@@ -139,8 +137,8 @@ def as_setting(experiment: "Experiment", choice: Choice) -> str:
 
 def list_all(workers: int | None) -> None:
     from feddyn.cli.special import SPECIAL
-    from feddyn.experiments.catalogue import experiments
-    from feddyn.experiments.study import expected_rounds, fresh
+    from feddyn.paper.catalogue import experiments
+    from feddyn.paper.study import expected_rounds, fresh
 
     rows = []
     timed = calibration(workers)

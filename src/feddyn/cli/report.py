@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import show
+from feddyn.cli.show import say, show
 
 
 @click.command()
@@ -16,12 +16,14 @@ def report(directories: Sequence[Path], out: Path | None) -> None:
 
     Runs of the paper's experiments (feddyn reproduce) become its tables, ours beside theirs.
     """
+    from feddyn.records.files import refuse_links
     from feddyn.reports.report import make
 
     where = out or directories[0] / "report"
+    refuse_links(where, itself=out is None)  # a directory that was named may be a link, but not one that was found
     made = make(directories, where)
     for table in made.tables:
         show(table)
     for why in made.missing:
-        click.echo(f"left out: {why}")
-    click.echo(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))
+        say(f"left out: {why}")
+    say(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))

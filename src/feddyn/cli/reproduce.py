@@ -1,7 +1,6 @@
 """`feddyn reproduce`: every table and figure of the paper, ours beside theirs."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +9,14 @@ import click
 
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
+from feddyn.cli.interrupts import interrupted
 from feddyn.cli.outlook import Choice, as_setting, costs, foresee, list_all, tell_origins
-from feddyn.cli.show import progress, show
+from feddyn.cli.show import progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
-    from feddyn.experiments.catalogue import Experiment
-    from feddyn.experiments.study import Trial
+    from feddyn.paper.catalogue import Experiment
+    from feddyn.paper.study import Trial
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
@@ -27,7 +27,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, words: str | No
     if found is None or not any(found.groups()):
         raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
     seconds = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
-    if seconds <= 0:
+    if not 0 < seconds < float("inf"):
         raise click.BadParameter(f"{words!r} is no time at all")
     return seconds
 
@@ -55,7 +55,7 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
     stopped, and a run that two tables share is computed once. A run stops when it has reached all its targets.
     """
     from feddyn.cli.special import SPECIAL
-    from feddyn.experiments.catalogue import experiments
+    from feddyn.paper.catalogue import experiments
 
     methods = [method.lower() for method in options.pop("methods")]
     choice = Choice(options.pop("rows"), methods, options.pop("rounds"), options.pop("seeds"))
@@ -86,7 +86,7 @@ def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, 
 def _reproduce(
     experiment: "Experiment", choice: Choice, budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
 ) -> None:
-    from feddyn.experiments.study import trials
+    from feddyn.paper.study import trials
 
     found = trials(experiment, out, choice.seeds, choice.rounds, lambda job: choice.keep(job.row, job.method))
     if not found:
@@ -104,8 +104,7 @@ def _reproduce(
     try:
         _train(todo, seconds, budget, options)
     except KeyboardInterrupt:
-        click.echo("feddyn: interrupted; the same command goes on from here", err=True)
-        sys.exit(130)
+        interrupted("the same command goes on from here")
     _conclude(experiment, found, out, absent)
 
 
@@ -122,8 +121,8 @@ def _absent(found: "Sequence[Trial]") -> dict[str, str]:
 
 def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None, options: Mapping[str, Any]) -> None:
     """Run unit after unit; under a budget, one that still fits before one that does not."""
-    from feddyn.experiments.study import Budget, run, units
-    from feddyn.simulation.memory import keep_freed_memory
+    from feddyn.engine.memory import keep_freed_memory
+    from feddyn.paper.study import Budget, run, units
 
     keep_freed_memory()
     time, cost = Budget(budget), {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}
@@ -150,8 +149,8 @@ def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, abs
     records, _ = find([out])
     show(table(experiment, [entry for entry in entries(experiment, records) if entry.job.row in rows]))
     for name, why in absent.items():
-        click.echo(f"left out, {name}: {why}")
+        say(f"left out, {name}: {why}")
     done = sum(trial.complete for trial in found)
     rest = "" if done == len(found) else "; the same command goes on with the others"
-    click.echo(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
-    click.echo(f"tables, figures and a page: feddyn report {out}")
+    say(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
+    say(f"tables, figures and a page: feddyn report {out}")

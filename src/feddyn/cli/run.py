@@ -1,23 +1,25 @@
 """`feddyn run`, `feddyn resume` and `feddyn methods`."""
 
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import feddyn
-from feddyn.cli.comparison import read_comparison, write_comparison
 from feddyn.cli.data import provide_for
-from feddyn.cli.engine import engine, rounds, simulation
-from feddyn.cli.show import leads, new, progress, show
+from feddyn.cli.engine import engine, rounds, simulation, together
+from feddyn.cli.interrupts import interrupted
+from feddyn.cli.show import leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
+from feddyn.records.comparison import read_comparison, write_comparison
+from feddyn.records.record import Status
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
-    from feddyn.experiments.setting import Named
-    from feddyn.simulation.run import Run, Simulation
+    from feddyn.runs.run import Simulation
+    from feddyn.settings.building import Named
 
 
 @click.command()
@@ -32,20 +34,27 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
     Under torchrun, all ranks run the setting together.
     """
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import plans
-    from feddyn.simulation.record import claim, key
+    from feddyn.records.record import claim, key
+    from feddyn.settings.building import plans
+    from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
-    provide_for(document)
-    named = plans(document, changes, seed)
+    def prepare() -> "list[Named]":
+        document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
+        provide_for(document)
+        return plans(document, changes, seed)
+
+    named = together(prepare)
     name = "demo" if file is None else file.stem
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{name}-{unique}")
     simulations = _simulations(named, directory, options)
-    if leads():
-        claim(directory)
-        write_comparison(directory, named)
+
+    def begin() -> None:
+        if leads():
+            claim(directory)
+            write_comparison(directory, [(label, plan.setting()) for label, plan in named])
+
+    together(begin)
     _carry_out(simulations, directory, options)
 
 
@@ -54,18 +63,24 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
 @engine
 def resume(directory: Path, **options: Any) -> None:
     """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import Named, plans
+    from feddyn.records.files import refuse_links
+    from feddyn.settings.building import Named, plans
+    from feddyn.settings.documents import read
 
-    named = []
-    runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
-    for label, document in runs:
-        provide_for(document)
-        named += [Named(label, plan) for _, plan in plans(document)]
+    def prepare() -> list[Named]:
+        refuse_links(directory)
+        named = []
+        runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
+        for label, document in runs:
+            provide_for(document)
+            named += [Named(label, plan) for _, plan in plans(document)]
+        return named
+
+    named = together(prepare)
     simulations = _simulations(named, directory, options, resume=True)
-    if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):
+    if all(simulation.run.status.complete for simulation in simulations.values()):
         if leads():
-            click.echo(f"{directory} is complete: there is nothing to do")
+            say(f"{directory} is complete: there is nothing to do")
         return
     _carry_out(simulations, directory, options)
 
@@ -73,8 +88,8 @@ def resume(directory: Path, **options: Any) -> None:
 def _simulations(
     named: "Sequence[Named]", directory: Path, options: Mapping[str, Any], resume: bool = False
 ) -> dict[str, "Simulation"]:
-    from feddyn.experiments.documents import slug
-    from feddyn.simulation.memory import keep_freed_memory
+    from feddyn.engine.memory import keep_freed_memory
+    from feddyn.settings.documents import slug
 
     keep_freed_memory()
     places = {label: directory / slug(label) if len(named) > 1 else directory for label, _ in named}
@@ -86,24 +101,26 @@ def _carry_out(simulations: Mapping[str, "Simulation"], directory: Path, options
     try:
         _train(simulations, options)
     except KeyboardInterrupt:
+        interrupted(f"to go on: feddyn resume {directory}")
+
+    def conclude() -> None:
         if leads():
-            click.echo(f"feddyn: interrupted; to go on: feddyn resume {directory}", err=True)
-        sys.exit(130)
-    if leads():
-        for label, simulation in simulations.items():
-            for name in simulation.passed_over:
-                click.echo(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
-        _conclude(simulations, directory)
-    failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status == "diverged"]
-    if failed:
-        raise FeddynError("; ".join(failed))
+            for label, simulation in simulations.items():
+                for name in simulation.passed_over:
+                    say(f"{label}: the checkpoint {name} was damaged; the run went on from the one before it")
+            _conclude(simulations, directory)
+        failed = [f"{label}: {s.run.message}" for label, s in simulations.items() if s.run.status is Status.DIVERGED]
+        if failed:
+            raise FeddynError("; ".join(failed))
+
+    together(conclude)
 
 
 @click.command()
 def methods() -> None:
     """List the methods with their parameters."""
-    from feddyn.experiments.methods import METHODS, SOLVERS
-    from feddyn.experiments.schema import parameters
+    from feddyn.settings.names import METHODS, SOLVERS
+    from feddyn.settings.schema import parameters
 
     def signature(make: Any) -> str:
         return ", ".join(
@@ -120,12 +137,13 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     with progress("round") as report:
         for label, simulation in simulations.items():
             run, planned = simulation.run, simulation.plan.rounds
-            model, metric = _metric(run)
+            model, metric = run.headline
             try:
-                for line in rounds(simulation, label, options):
-                    figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                    if line["round"] < planned:
-                        report(label, line["round"], planned, figure)
+                with closing(rounds(simulation, label, options)) as lines:
+                    for line in lines:
+                        figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
+                        if line["round"] < planned:
+                            report(label, line["round"], planned, figure)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)
@@ -136,11 +154,12 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     from feddyn.reports.curves import convergence
 
     reference, first = next(iter(simulations.items()))
-    model, metric = _metric(first.run)
+    model, metric = first.run.headline
     target = None if first.plan.target is None else first.plan.target.value
     title = "models transmitted"
     if target is not None:
-        title += f" to reach {metric} {'>=' if metric == 'accuracy' else '<='} {target:.4g}"
+        sign = ">=" if first.plan.evaluation.directions[metric] == "higher" else "<="
+        title += f" to reach {metric} {sign} {target:.4g}"
     summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
     table = comparison(title, summaries, reference, model=model, metric=metric, target=target is not None)
     show(table)
@@ -148,14 +167,6 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     histories = {label: simulation.run.history for label, simulation in simulations.items()}
     try:
         convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
-        click.echo(f"record, table and plot: {directory}")
+        say(f"record, table and plot: {directory}")
     except FeddynError as error:
-        click.echo(f"record and table: {directory} ({error})")
-
-
-def _metric(run: "Run") -> tuple[str, str]:
-    """Which model and figure to show: the target's, else the last model's accuracy, else its loss."""
-    if target := run.setting.get("target"):
-        return target["model"], target["metric"]
-    model, figures = list(run.initial.items())[-1]
-    return model, "accuracy" if "accuracy" in figures else "loss"
+        say(f"record and table: {directory} ({error})")

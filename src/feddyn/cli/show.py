@@ -10,7 +10,12 @@ from typing import Any
 
 import click
 
-from feddyn.reports.tables import Table
+from feddyn.reports.tables import Table, visible
+
+
+def say(line: str, err: bool = False) -> None:
+    """Print a line. Paths, labels and names in it may be anybody's: no character of theirs moves the cursor."""
+    click.echo(visible(line), err=err)
 
 
 def leads() -> bool:
@@ -43,10 +48,10 @@ def progress(unit: str) -> Iterator[Any]:
 
         def report(label: str, done: int, total: int, figure: str) -> None:
             if label not in tasks:
-                tasks[label] = progress.add_task(label, total=total, figure="")
+                tasks[label] = progress.add_task(visible(label), total=total, figure="")
             progress.update(tasks[label], completed=done, total=total)
             if figure:
-                progress.update(tasks[label], figure=figure)
+                progress.update(tasks[label], figure=visible(figure))
 
         yield report
 
@@ -63,7 +68,7 @@ def _plain_progress(unit: str) -> Any:
             shown[label] = tenth
             spent = time.monotonic() - since
             rest = f"{spent:.0f} s" if done == total else f"{spent / done * (total - done):.0f} s left"
-            click.echo(f"{label}: {unit} {done} of {total}, {figure}, {rest}")
+            say(f"{label}: {unit} {done} of {total}, {figure}, {rest}")
 
     return report
 
@@ -120,11 +125,11 @@ def show(table: Table) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
-    shown = RichTable(title=Text(table.title), box=frame, title_justify="left")
+    shown = RichTable(title=Text(visible(table.title)), box=frame, title_justify="left")
     for column in table.columns:
-        shown.add_column(column, overflow="fold")
+        shown.add_column(visible(column), overflow="fold")
     for row in table.rows:
-        shown.add_row(*row)
+        shown.add_row(*map(visible, row))
     console.print(shown, markup=False)
     for note in table.notes:
-        console.print(note, markup=False, highlight=False)
+        console.print(visible(note), markup=False, highlight=False)

@@ -1,26 +1,24 @@
 """What `feddyn reproduce` makes in other ways than by single runs: the synthetic grid, a figure without training, and
 the searches."""
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from feddyn.cli.data import provide
-from feddyn.cli.show import progress, show
-from feddyn.data.synthetic import KINDS
+from feddyn.cli.interrupts import interrupted
+from feddyn.cli.show import progress, say, show
+from feddyn.data.datasets.synthetic import KINDS
 from feddyn.errors import InputError
 from feddyn.reports.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.cli.outlook import Choice
-    from feddyn.experiments.documents import Document
-    from feddyn.experiments.estimate import Calibration
-    from feddyn.experiments.synthetic import Curve, Job
+    from feddyn.paper.estimate import Calibration
+    from feddyn.paper.synthetic import Curve, Job
+    from feddyn.settings.documents import Document
 
 
 class Special(ABC):
@@ -50,7 +48,7 @@ class Synthetic(Special):
     runs = 168
 
     def estimate(self, calibration: "Calibration") -> float:
-        from feddyn.experiments import synthetic
+        from feddyn.paper import synthetic
 
         return self._seconds(synthetic.jobs([0]), calibration.workers)
 
@@ -61,8 +59,8 @@ class Synthetic(Special):
 
         import torch
 
-        from feddyn.experiments import synthetic
-        from feddyn.simulation.rehearsal import confined
+        from feddyn.engine.rehearsal import confined
+        from feddyn.paper import synthetic
 
         pace = {}
         for job in todo:
@@ -77,10 +75,12 @@ class Synthetic(Special):
         return sum(job.rounds * pace[len(job.cells), job.cells[0].length] for job in todo) / workers
 
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
-        from feddyn.experiments import paper, synthetic
-        from feddyn.experiments.study import Budget, append_lines
+        from feddyn.engine.executors.forked import cores
+        from feddyn.paper import published, synthetic
+        from feddyn.paper.study import Budget
+        from feddyn.records.files import refuse_links
+        from feddyn.records.lines import append_lines
         from feddyn.reports.synthetic import tables
-        from feddyn.simulation.crew import cores
 
         rounds, seeds = choice.rounds or synthetic.ROUNDS, range(choice.seeds)
         workers, time = options["workers"] or cores(), Budget(budget)
@@ -91,9 +91,10 @@ class Synthetic(Special):
         todo = [job for job in jobs if any((job.kind, job.seed, cell) not in curves for cell in job.cells)]
         if dry_run:
             left = sum(len(job.cells) for job in todo)
-            click.echo(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
-            click.echo(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
+            say(f"{left} of {sum(len(job.cells) for job in jobs)} runs to go, in {len(todo)} batches")
+            say(f"about {duration(self._seconds(todo, workers))} on this machine, by a short calibration")
             return
+        refuse_links(file.parent, itself=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         steps, done = sum(job.steps for job in jobs), sum(job.steps for job in jobs if job not in todo)
         try:
@@ -106,22 +107,23 @@ class Synthetic(Special):
                     if time.left <= 0:
                         break
         except KeyboardInterrupt:
-            click.echo("feddyn: interrupted; the same command goes on from here", err=True)
-            sys.exit(130)
+            interrupted("the same command goes on from here")
         whole = [
             kind
             for kind in kinds
             if all((job.kind, job.seed, c) in curves for job in jobs if job.kind == kind for c in job.cells)
         ]
         if not whole:
-            click.echo(f"no problem is complete yet in {file.parent}; the same command goes on with them")
+            say(f"no problem is complete yet in {file.parent}; the same command goes on with them")
             return
         kept = [curve for curve in curves.values() if curve.kind in whole and curve.seed in seeds]
         optima = {(kind, seed): synthetic.best(kind, seed) for kind in whole for seed in seeds}
-        for table, stem in zip(tables(kept, optima, paper.rows("synthetic"), rounds), ("table", "best"), strict=True):
+        for table, stem in zip(
+            tables(kept, optima, published.rows("synthetic"), rounds), ("table", "best"), strict=True
+        ):
             show(table)
             table.save(file.parent, stem)
-        click.echo(f"tables and curves: {file.parent}")
+        say(f"tables and curves: {file.parent}")
 
 
 def _identity(curve: "Curve") -> tuple[str, int, object]:
@@ -129,11 +131,14 @@ def _identity(curve: "Curve") -> tuple[str, int, object]:
 
 
 def _read(file: Path, rounds: int) -> "list[Curve]":
-    """The curves that are there, of at least so many rounds."""
-    from feddyn.experiments.study import read_lines
-    from feddyn.experiments.synthetic import Curve
+    """The first so many rounds of the curves that are there and have them."""
+    from dataclasses import replace
 
-    return [Curve.from_line(line, rounds) for line in read_lines(file) if len(line["objectives"]) >= rounds]
+    from feddyn.paper.synthetic import Curve
+    from feddyn.records.lines import read_lines
+
+    curves = (curve for curve in read_lines(file, Curve.from_line) if len(curve.objectives) >= rounds)
+    return [replace(curve, objectives=curve.objectives[:rounds]) for curve in curves]
 
 
 class Heterogeneity(Special):
@@ -149,12 +154,13 @@ class Heterogeneity(Special):
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         import numpy as np
 
-        from feddyn.data import sources
-        from feddyn.data.federations import split_labels
+        from feddyn.data.datasets import sources
+        from feddyn.data.datasets.federations import split_labels
+        from feddyn.records.files import refuse_links
         from feddyn.reports.heterogeneity import class_counts, histograms, table
 
         if dry_run:
-            click.echo("nothing is trained: a few seconds")
+            say("nothing is trained: a few seconds")
             return
         provide("mnist")
         labels = np.asarray(sources.load("mnist").y)
@@ -165,12 +171,13 @@ class Heterogeneity(Special):
                 parts = split_labels(labels, 100, split, concentration)  # type: ignore[arg-type]
                 counts[name] = class_counts(labels, parts)
         directory = out / "heterogeneity"
+        refuse_links(directory, itself=True)
         found: Table = table(counts)
         show(found)
         found.save(directory, "table")
         for suffix in ("png", "pdf"):
             histograms(counts, directory / f"histograms.{suffix}")
-        click.echo(f"table and figure: {directory}")
+        say(f"table and figure: {directory}")
 
 
 class Search(Special):
@@ -182,7 +189,7 @@ class Search(Special):
         self.name, self.title, self.rows, self.runs = name, title, rows, runs
 
     def _documents(self) -> "Mapping[str, Document]":
-        from feddyn.experiments.searches import searches
+        from feddyn.paper.searches import searches
 
         return searches()[self.name]
 
@@ -190,7 +197,7 @@ class Search(Special):
         return sum(self._seconds(document, document["rounds"], calibration) for document in self._documents().values())
 
     def _seconds(self, document: "Document", rounds: int, calibration: "Calibration") -> float:
-        from feddyn.experiments.search import grid, read
+        from feddyn.search.space import grid, read
 
         _, methods = read(document)
         found = [candidate for method in methods for candidate in grid(method)]
@@ -198,8 +205,8 @@ class Search(Special):
 
     def go(self, choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]) -> None:
         from feddyn.cli.sweep import search
-        from feddyn.experiments.estimate import Calibration
-        from feddyn.simulation.crew import cores
+        from feddyn.engine.executors.forked import cores
+        from feddyn.paper.estimate import Calibration
 
         if budget is not None:
             raise InputError(f"{self.name} has no --budget: interrupt it when you like, the same command goes on")
@@ -210,7 +217,7 @@ class Search(Special):
             if dry_run:
                 time = choice.seeds * self._seconds(document, document["rounds"], calibration)
                 runs = choice.seeds * self.runs // len(self.rows)
-                click.echo(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
+                say(f"{row}: {runs} runs, about {duration(time)} on this machine, by a short calibration")
                 continue
             for seed in range(choice.seeds):
                 search({**document, "seed": seed}, out / self.name / f"{row}-s{seed}", options)

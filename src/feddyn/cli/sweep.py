@@ -1,22 +1,22 @@
 """`feddyn sweep`: search hyperparameters."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from feddyn.cli.comparison import FILE
 from feddyn.cli.data import provide_for
 from feddyn.cli.engine import alone, engine, start
-from feddyn.cli.show import progress, show
+from feddyn.cli.interrupts import interrupted
+from feddyn.cli.show import progress, say, show
 from feddyn.errors import InputError
+from feddyn.records.comparison import FILE
 from feddyn.reports.tables import Table, transmitted
 
 if TYPE_CHECKING:
-    from feddyn.experiments.documents import Document
-    from feddyn.experiments.search import Method, Outcome
+    from feddyn.search.space import Method, Outcome
+    from feddyn.settings.documents import Document
 
 SHOWN = 8
 """Candidates of a method in the table on the terminal; the file has all."""
@@ -33,7 +33,7 @@ def sweep(file: Path, seed: int | None, out: Path | None, **options: Any) -> Non
     Grid, random, or successive halving. The best setting of every method is written to best.toml, for `feddyn run`.
     The same command goes on with a search that was interrupted.
     """
-    from feddyn.experiments.documents import read
+    from feddyn.settings.documents import read
 
     document = read(file)
     alone("sweep")
@@ -48,10 +48,11 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     """Carry out a search, or what is left of it, and show and write down what it found."""
     import tomli_w
 
-    from feddyn.experiments.search import best, read
-    from feddyn.experiments.searching import Searching
-    from feddyn.simulation.files import write_whole
+    from feddyn.records.files import refuse_links, write_whole
+    from feddyn.search.driver import Searching
+    from feddyn.search.space import best, read
 
+    refuse_links(directory)
     provide_for(document)
     how, methods = read(document)
     if any((directory / name).exists() for name in ("setting.toml", FILE)):
@@ -63,21 +64,19 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
             for done, total, outcome in study.outcomes(how, methods):
                 report(outcome.candidate.label, done, total, f"{_say(outcome)}: {_figure(outcome)}")
     except KeyboardInterrupt:
-        words = "the same command goes on from here (candidates that trained as one batch start again)"
-        click.echo(f"feddyn: interrupted; {words}", err=True)
-        sys.exit(130)
+        interrupted("the same command goes on from here (candidates that trained as one batch start again)")
     table = _table(methods, study.found)
     table.save(directory, "candidates")
     shown = [row for row in table.rows if int(row[1]) <= SHOWN]
     show(Table(table.title, table.columns, shown))
     if len(shown) < len(table.rows):
-        click.echo(f"{len(table.rows) - len(shown)} more in {directory / 'candidates.csv'}")
+        say(f"{len(table.rows) - len(shown)} more in {directory / 'candidates.csv'}")
     for method in methods:
         if not any(outcome.rounds for outcome in study.found if outcome.candidate.label == method.label):
-            click.echo(f"{method.label}: no candidate completed a round, so it is not in best.toml")
+            say(f"{method.label}: no candidate completed a round, so it is not in best.toml")
     text = "# the best of a search; for feddyn run\n" + tomli_w.dumps(best(methods, study.found))
     write_whole(directory / "best.toml", [text.encode()])
-    click.echo(f"the best setting: {directory / 'best.toml'}; all candidates: {directory / 'candidates.csv'}")
+    say(f"the best setting: {directory / 'best.toml'}; all candidates: {directory / 'candidates.csv'}")
 
 
 def _say(outcome: "Outcome") -> str:

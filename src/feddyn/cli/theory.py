@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import progress, show
+from feddyn.cli.show import progress, say, show
 from feddyn.errors import FeddynError, InputError
 
 
@@ -30,11 +30,12 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     Runs the exact algorithm with the alpha of each theorem on quadratics and logistic regression, for several m/P and
     heterogeneities. Exit code 1: something does not hold.
     """
+    from feddyn.engine.executors.forked import cores
+    from feddyn.engine.executors.pool import each
+    from feddyn.records.files import refuse_links
     from feddyn.reports import theory as report
-    from feddyn.simulation.crew import cores
-    from feddyn.simulation.pool import each
-    from feddyn.theory import practice
-    from feddyn.theory.survey import DEVICES, THEOREMS, jobs, survey
+    from feddyn.theory.verification import practice
+    from feddyn.theory.verification.survey import DEVICES, THEOREMS, jobs, survey
 
     names = [name for name in THEOREMS if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
     for pattern in patterns:
@@ -42,6 +43,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
             raise InputError(f"--theorem {pattern}: no theorem of that name; there are {', '.join(THEOREMS)}")
     if out.is_file():
         raise InputError(f"--out {out} is a file: choose a directory for the tables")
+    refuse_links(out)
     out.mkdir(parents=True, exist_ok=True)  # what cannot be written is better said before than after the work
     todo = jobs(names, paths, seed)
     results = {}
@@ -70,11 +72,11 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     try:
         report.draw(found, out)
     except FeddynError as why:
-        click.echo(f"left out: the figure ({why})")
+        say(f"left out: the figure ({why})")
     broken = [job for job, result in found.items() if not (result.holds and result.steep_enough)]
     for job in broken:
-        click.echo(f"does not hold: {job}", err=True)
-    click.echo(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
+        say(f"does not hold: {job}", err=True)
+    say(f"{len(found) - len(broken)} of {len(found)} settings hold; tables, points and figure: {out}")
     if broken:
         sys.exit(1)
 
@@ -92,10 +94,10 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
     """
     import feddyn
     from feddyn.cli.data import provide_for
-    from feddyn.experiments.documents import read
-    from feddyn.experiments.setting import plans
+    from feddyn.settings.building import plans
+    from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "experiments" / "demo.toml")
+    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
     provide_for(document)
     plan = plans(document, changes)[0].plan
     advice = feddyn.suggest_alpha(
@@ -108,4 +110,5 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
         samples=samples,
         seed=plan.seed,
     )
-    click.echo(str(advice))
+    for line in str(advice).splitlines():
+        say(line)

@@ -14,7 +14,7 @@ from feddyn.data.population import Array, Population, Rows, Samples
 from feddyn.data.stored import as_samples, convert
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
-from feddyn.identity import describe, raw_bytes
+from feddyn.identity import describe, raw_bytes, unseen_in
 
 
 @final
@@ -91,4 +91,5 @@ class OnDemand(Population):
         for part in (*self.samples(0), *self.test):
             digest.update(repr((part.dtype, tuple(part.shape))).encode())
             digest.update(raw_bytes(part))
-        return {"devices": self.devices, "samples": self.total, "sha256": digest.hexdigest()}
+        counts = {"devices": self.devices, "samples": self.total}
+        return {**counts, "sha256": digest.hexdigest(), **unseen_in(self.make, self.transform)}

@@ -12,10 +12,17 @@ import torch
 from feddyn.data.population import Array, Population, Rows, Samples
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
-from feddyn.identity import describe, raw_bytes
+from feddyn.identity import describe, raw_bytes, unseen_in
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
+
+TYPES = (
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+)
+"""Of samples; those in UNSIGNED become int64, since torch can do little with them."""
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 @final
@@ -82,7 +89,8 @@ class Stored(Population):
         return replace(self, x=x, y=y, test=test)
 
     def identity(self) -> dict[str, Any]:
-        return {"devices": self.devices, "samples": self.total, "sha256": self.sha256()}
+        counts = {"devices": self.devices, "samples": self.total}
+        return {**counts, "sha256": self.sha256(), **unseen_in(self.transform)}
 
     def sha256(self) -> str:
         """A hash of every sample, target and owner."""
@@ -108,8 +116,11 @@ def from_arrays(
         raise InputError(
             f"the device column has shape {owner.shape}, but there are {len(targets)} samples: give one each"
         )
-    names, numbers, counts = np.unique(owner, return_inverse=True, return_counts=True)
-    if np.issubdtype(owner.dtype, np.floating) or (names.dtype.kind in "iu" and names[0] < 0):
+    try:
+        names, numbers, counts = np.unique(owner, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise InputError("the device column mixes types: use whole numbers from 0, or names as strings") from None
+    if np.issubdtype(owner.dtype, np.inexact) or (names.dtype.kind in "iu" and names[0] < 0):
         raise InputError(f"the device column holds {names[0]!r}: use whole numbers from 0, or names as strings")
     if names.dtype.kind in "iu" and names[0] == 0 and names[-1] != len(names) - 1:
         empty = next(k for k, name in enumerate(names) if name != k)
@@ -208,12 +219,18 @@ def _read(data: "Dataset[Any]", what: str) -> Samples:
 
 
 def _tensor(data: Array, what: str) -> torch.Tensor:
-    if isinstance(data, torch.Tensor):
-        return data.detach()
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise InputError(f"{what} cannot be read as an array: {error}") from None
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{what} has the type {array.dtype}: give numbers")
-    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    if not isinstance(data, torch.Tensor):
+        try:
+            array = np.asarray(data)
+        except ValueError as error:
+            raise InputError(f"{what} cannot be read as an array: {error}") from None
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"{what} has the type {array.dtype}: give numbers, whole or floating-point")
+        wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
+        native = np.dtype(np.float64) if wide else array.dtype.newbyteorder("=")
+        data = torch.from_numpy(np.require(array, native, requirements=["C", "W"]))
+    if data.dtype in UNSIGNED:
+        data = data.long()
+    if data.dtype not in TYPES or data.device.type == "meta":
+        raise InputError(f"{what} has the type {data.dtype} on {data.device}: give numbers, whole or floating-point")
+    return data.detach()

@@ -33,9 +33,12 @@ class FlatModel:
         if not named:
             raise InputError(f"the model {type(module).__name__} has no trainable parameters")
         kinds = {(p.dtype, p.device) for _, p in named}
-        if len(kinds) > 1 or not next(iter(kinds))[0].is_floating_point:
+        dtype, device = next(iter(kinds))
+        if len(kinds) > 1 or dtype not in (torch.float32, torch.float64) or device.type == "meta":
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise InputError(f"the model's parameters must be of one floating-point type on one device, not {found}")
+            raise InputError(
+                f"the model's parameters must be all float32 or all float64, on one device that holds them, not {found}"
+            )
         self.theta = torch.cat([p.detach().reshape(-1) for _, p in named])
         self.channels_last = False
         self._layout: list[tuple[str, int, torch.Size]] = []

@@ -3,17 +3,27 @@
 import torch
 from torch import nn
 
+from feddyn.checks import require_whole
+from feddyn.errors import InputError
+
 
 def linear(features: int, classes: int) -> nn.Module:
-    """Multiclass logistic regression, started at zero, as the paper's synthetic problem has it."""
-    model = nn.Linear(features, classes)
-    nn.init.zeros_(model.weight)
-    nn.init.zeros_(model.bias)
-    return model
+    """Multiclass logistic regression, started at zero, as the paper's synthetic problem has it; of images too."""
+    _require_sizes("linear", features=features, classes=classes)
+    layer = nn.Linear(features, classes)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return nn.Sequential(nn.Flatten(), layer)
 
 
 def mlp(features: int, classes: int, hidden: int = 200) -> nn.Module:
-    """Two hidden layers with ReLU: 784-200-200-10 for MNIST, 784-100-100-10 (hidden = 100) for EMNIST-L."""
+    """Two hidden layers with ReLU: 784-200-200-10 for MNIST, 784-100-100-10 (hidden = 100) for EMNIST-L.
+
+    Without hidden layers it is `linear`.
+    """
+    if hidden == 0:
+        raise InputError("mlp: hidden = 0 leaves no hidden layer: use the model 'linear', or at least 1")
+    _require_sizes("mlp", features=features, classes=classes, hidden=hidden)
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(features, hidden),
@@ -30,6 +40,7 @@ def cnn(classes: int) -> nn.Module:
     The pooling comes before the ReLU, which is the same function and cheaper. The paper says 394; the authors' code has
     384.
     """
+    _require_sizes("cnn", classes=classes)
     return nn.Sequential(
         nn.Conv2d(3, 64, 5),
         nn.MaxPool2d(2),
@@ -62,6 +73,7 @@ class LSTM(nn.Module):
 
 def lstm(classes: int = 80) -> nn.Module:
     """The Shakespeare network."""
+    _require_sizes("lstm", classes=classes)
     return LSTM(classes)
 
 
@@ -90,6 +102,7 @@ def resnet18(classes: int, small_stem: bool = False) -> nn.Module:
     The authors keep the ImageNet stem (7x7 convolution of stride 2 and max-pool); `small_stem` is the 3x3 convolution
     of stride 1 without pooling that is usual for 32x32 images.
     """
+    _require_sizes("resnet18", classes=classes)
     if small_stem:
         stem: list[nn.Module] = [nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.GroupNorm(2, 64), nn.ReLU()]
     else:
@@ -101,3 +114,8 @@ def resnet18(classes: int, small_stem: bool = False) -> nn.Module:
         blocks += [Block(channels_in, channels, stride), Block(channels, channels, 1)]
         channels_in = channels
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+
+
+def _require_sizes(model: str, **sizes: int) -> None:
+    for name, size in sizes.items():
+        require_whole(model, name, size, 1)

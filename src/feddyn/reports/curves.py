@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
+from feddyn.records.reader import RunRecord
 from feddyn.reports.page import COLORS
-from feddyn.reports.records import Group, Recorded
+from feddyn.reports.records import Group
+from feddyn.reports.tables import visible
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -36,12 +39,12 @@ def convergence(
         )
     if target is not None:
         axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")
-    if metric != "accuracy":
+    if metric in ("loss", "objective"):
         axes.set_yscale("log")
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
-    axes.set_ylabel({"objective": "training objective", "loss": "loss", "accuracy": "accuracy"}[metric])
+    axes.set_ylabel("training objective" if metric == "objective" else metric)
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
-    axes.legend(frameon=False)
+    _legend(axes)
     canvas.savefig(path, dpi=150)
 
 
@@ -50,10 +53,10 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
     that got so far, and their range."""
     canvas = figure(4.6, 3.4)
     axes = canvas.add_subplot()
-    methods: dict[str, list[Recorded]] = {}
+    methods: dict[str, list[RunRecord]] = {}
     for curve in group.curves:
         methods.setdefault(curve.label, []).append(curve.record)
-    metric = group.curves[0].record.counts[1]
+    metric = group.curves[0].record.headline[1]
     for label, records in methods.items():
         values: dict[int, list[float]] = {}
         for record in records:
@@ -76,26 +79,39 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
         axes.set_ylim(lowest - margin, top + margin)
     else:
         axes.set_yscale("log")
-    axes.set_title(group.name, fontsize=9)
+    axes.set_title(visible(group.name), fontsize=9, parse_math=False)
     axes.set_xlabel("communication rounds")
     axes.locator_params(axis="x", integer=True)
     data = "training" if "objective" in next(iter(group.curves[0].record.evaluated[-1]["models"].values())) else "test"
     axes.set_ylabel(f"{data} {metric}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
-    axes.legend(frameon=False, fontsize=8)
+    _legend(axes, fontsize=8)
     return _save(canvas, directory, stem)
 
 
 def best_values(group: Group, directory: Path, stem: str) -> list[Path]:
-    """The best accuracy over alpha, the second panel of the paper's sensitivity figure."""
+    """The best accuracy over alpha, the second panel of the paper's sensitivity figure, in the rounds that all have."""
     canvas = figure(4.6, 3.4)
     axes = canvas.add_subplot()
-    best = sorted((curve.record.setting["algorithm"]["alpha"], curve.record.best) for curve in group.curves)
-    axes.semilogx(*zip(*best, strict=True), "o-", color=COLORS["FedDyn"])
+    records = [curve.record for curve in group.curves]
+    rounds = min(record.evaluated[-1]["round"] for record in records)
+    best = []
+    for record in records:
+        values = zip(record.evaluated, record.figures, strict=True)
+        most = max(value for line, value in values if line["round"] <= rounds)
+        best.append((record.setting["algorithm"]["alpha"], most))
+    axes.semilogx(*zip(*sorted(best), strict=True), "o-", color=COLORS["FedDyn"])
     axes.set_xlabel("alpha")
-    axes.set_ylabel("best test accuracy")
+    axes.set_ylabel(f"best test accuracy in {rounds} {'round' if rounds == 1 else 'rounds'}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
     return _save(canvas, directory, stem)
+
+
+def _legend(axes: "Axes", **how: Any) -> None:
+    """Labels are anybody's: nothing in them is a formula."""
+    for text in axes.legend(frameon=False, **how).get_texts():
+        text.set_text(visible(text.get_text()))
+        text.set_parse_math(False)
 
 
 def _save(canvas: "Figure", directory: Path, stem: str) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from feddyn.reports.records import Curve, Group
 from feddyn.reports.tables import Table, duration
 
 COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
-COUNTS = ("round", "transmitted", "gradients")
 
 
 def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: str) -> None:
@@ -47,8 +46,9 @@ def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: s
 
 def _run(curve: Curve) -> dict[str, Any]:
     record = curve.record
-    columns = series(record.history)
-    model, metric = record.counts
+    columns = {name: [_short(value) for value in values] for name, values in record.columns.items()}
+    columns["bytes"] = [line["bytes_up"] + line["bytes_down"] for line in record.history]
+    model, metric = record.headline
     return {
         "label": curve.label,
         "seed": curve.seed,
@@ -66,19 +66,6 @@ def _run(curve: Curve) -> dict[str, Any]:
     }
 
 
-def series(history: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]]:
-    """A record in columns: counts, and every figure by its dotted name; None where a round has none."""
-    columns: dict[str, list[float | None]] = {name: [line[name] for line in history] for name in COUNTS}
-    columns["bytes"] = [line["bytes_up"] + line["bytes_down"] for line in history]
-    rows = [dict(figures(line)) for line in history]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return columns | {name: [row.get(name) for row in rows] for name in names}
-
-
-def figures(line: Mapping[str, Any]) -> list[tuple[str, float]]:
-    found = []
-    for model, figures in line.get("models", {}).items():
-        found += [(f"models.{model}.{metric}", value) for metric, value in figures.items()]
-    for kind in ("norms", "devices"):
-        found += [(f"{kind}.{name}", value) for name, value in line.get(kind, {}).items()]
-    return [(name, float(f"{value:.6g}")) for name, value in found]
+def _short(value: float | None) -> float | None:
+    """Six digits are enough to be drawn."""
+    return value if value is None or isinstance(value, int) else float(f"{value:.6g}")

@@ -5,12 +5,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from feddyn.experiments.catalogue import METHODS, Experiment
-from feddyn.experiments.centralised import REFERENCES
-from feddyn.experiments.methods import METHODS as KNOWN
-from feddyn.experiments.study import reached
+from feddyn.paper.catalogue import METHODS, Experiment
+from feddyn.paper.centralised import REFERENCES
+from feddyn.paper.study import reached
 from feddyn.reports.records import Entry
 from feddyn.reports.tables import Table, savings, transmitted
+from feddyn.settings.names import METHODS as KNOWN
 
 TOLERANCE = 0.2
 """How far the paper's count may lie outside the range of ours before it is marked."""

@@ -1,54 +1,14 @@
-"""Records of runs as reports read them: whatever is there, of runs that ended, go on or were interrupted."""
+"""The records that a report is made of, and which of them are runs of the paper's experiments."""
 
-import json
-import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from feddyn.errors import InputError
-from feddyn.experiments.catalogue import Experiment, Job
-from feddyn.experiments.study import lines, reached, read_lines
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A run: its setting as text and as a document, a line a round, and how long it took in seconds."""
-
-    path: Path
-    text: str = field(repr=False)
-    setting: Mapping[str, Any] = field(repr=False)
-    history: Sequence[Mapping[str, Any]] = field(repr=False)
-    status: str
-    message: str
-    seconds: float
-
-    @property
-    def evaluated(self) -> list[Mapping[str, Any]]:
-        """The rounds with figures."""
-        return [line for line in self.history if "models" in line]
-
-    @property
-    def counts(self) -> tuple[str, str]:
-        """Which model and figure count: the target's, else the mean of all devices' accuracy or, without one, loss."""
-        if target := self.setting.get("target"):
-            return target["model"], target["metric"]
-        models = self.evaluated[-1]["models"]
-        model = "all" if "all" in models else next(reversed(models))
-        return model, "accuracy" if "accuracy" in models[model] else "loss"
-
-    @property
-    def figures(self) -> list[float]:
-        """The figure that counts, of every evaluated round."""
-        model, metric = self.counts
-        return [line["models"][model][metric] for line in self.evaluated]
-
-    @property
-    def best(self) -> float:
-        """The best of them."""
-        return max(self.figures) if self.counts[1] == "accuracy" else min(self.figures)
+from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.study import reached
+from feddyn.records.reader import RunRecord, read
+from feddyn.settings.matching import is_run_of
 
 
 @dataclass(frozen=True)
@@ -57,12 +17,12 @@ class Entry:
 
     job: Job
     seed: int
-    record: Recorded
+    record: RunRecord
 
     @property
     def status(self) -> str:
         """Of a run that stops when it has reached what is wanted of it, and can go on."""
-        if self.record.status in ("interrupted", "running"):
+        if not self.record.status.ended:
             wanted = self.job.targets
             done = wanted and all(reached(self.record.history, target) for target in wanted)
             return "targets reached" if done else f"paused, {self.job.document['rounds']} planned"
@@ -75,7 +35,7 @@ class Curve:
 
     label: str
     seed: int
-    record: Recorded
+    record: RunRecord
     status: str
 
 
@@ -88,10 +48,10 @@ class Group:
     targets: Sequence[float] = ()
 
 
-def find(directories: Sequence[Path]) -> tuple[list[Recorded], list[str]]:
+def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
     """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
     that were not evaluated yet."""
-    found, left_out = dict[Path, Recorded](), []
+    found, left_out = dict[Path, RunRecord](), []
     for directory in directories:
         if not directory.is_dir():
             raise InputError(f"there is no directory {directory}: give directories with records of runs")
@@ -108,28 +68,12 @@ def find(directories: Sequence[Path]) -> tuple[list[Recorded], list[str]]:
     return list(found.values()), left_out
 
 
-def read(path: Path) -> Recorded:
-    """One record."""
-    try:
-        text = (path / "setting.toml").read_text(encoding="utf-8")
-        setting, history = tomllib.loads(text), lines(path)
-        timings = read_lines(path / "timings.jsonl")
-        summary = json.loads((path / "summary.json").read_bytes()) if (path / "summary.json").exists() else {}
-    except (OSError, ValueError) as error:  # InputError is a ValueError
-        raise InputError(f"the record in {path} is damaged: {error}") from None
-    # rounds that were done again after a crash count once
-    spent = {line["round"]: line["seconds"] for line in timings if "round" in line}
-    status = summary.get("status", "running")
-    return Recorded(path, text, setting, history, status, summary.get("message", ""), sum(spent.values()))
-
-
-def entries(experiment: Experiment, records: Sequence[Recorded]) -> list[Entry]:
-    """Those of the records that are an experiment's runs: their directories have the runs' names."""
-    named: dict[str, Recorded] = {record.path.name: record for record in records}
+def entries(experiment: Experiment, records: Sequence[RunRecord]) -> list[Entry]:
+    """Those of the records that are an experiment's runs, by what their settings say."""
     found = []
     for job in experiment.jobs:
-        for name, record in named.items():
-            seed = re.fullmatch(r".*-s(\d+)-[0-9a-f]{8}", name)
-            if seed and name.startswith(job.stem) and name == job.directory(int(seed[1])):
-                found.append(Entry(job, int(seed[1]), record))
+        for record in records:
+            seed = record.setting.get("seed", 0)
+            if is_run_of(record.setting, job.setting(seed)) and record.history[0]["transmitted"] > 0:
+                found.append(Entry(job, seed, record))
     return found

@@ -1,20 +1,25 @@
 """A whole report from the records below some directories: tables, figures and the page."""
 
-import csv
 import itertools
-import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from feddyn.errors import FeddynError, InputError
-from feddyn.experiments.catalogue import experiments
-from feddyn.experiments.searching import FILE as TRIALS
+from feddyn.metrics import reaches
+from feddyn.paper.catalogue import experiments
+from feddyn.records.comparison import read_comparison
+from feddyn.records.reader import RunRecord
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
-from feddyn.reports.records import Curve, Entry, Group, Recorded, entries, find
-from feddyn.reports.tables import Table, duration, transmitted
+from feddyn.reports.records import Curve, Entry, Group, entries, find
+from feddyn.reports.tables import Table, duration, transmitted, visible
+from feddyn.search.driver import FILE as TRIALS
+from feddyn.settings.documents import slug
+
+LONGEST = 200
+"""Bytes of a file's name; no file system has less."""
 
 
 class Report(NamedTuple):
@@ -38,15 +43,19 @@ def make(directories: Sequence[Path], out: Path) -> Report:
         for row in experiment.rows:
             if mine := [entry for entry in found if entry.job.row == row]:
                 groups[f"{name}-{row}"] = Group(f"{name}: {row}", _curves(mine), mine[0].job.targets)
-    for folder, others in _comparisons([record for record in records if record.path not in taken]):
+    for folder, others in _comparisons([record for record in records if record.path not in taken], missing):
         name = _free(_file_name(folder), {*tables, *groups})
         groups[name] = Group(str(folder), others)
         tables[name] = _own(str(folder), others)
-    for directory in directories:
-        for name, made in _made_before(directory, out):
-            tables[_free(name, tables)] = made
+    for file in _made_before(directories, out):
+        name = file.parent.resolve().name
+        try:
+            tables[_free(name, tables)] = Table.load(file, name)
+        except InputError as error:
+            missing.append(str(error))
     if not tables:
-        raise InputError(f"there is no record of a run in {', '.join(map(str, directories))}")
+        why = f" ({'; '.join(missing)})" if missing else ""
+        raise InputError(f"there is no record of a run in {', '.join(map(str, directories))}{why}")
     files = [path for name, made in tables.items() for path in made.save(out / "tables", name)]
     try:
         for name, group in groups.items():
@@ -64,26 +73,25 @@ def _curves(found: Sequence[Entry]) -> list[Curve]:
     return [Curve(entry.job.label, entry.seed, entry.record, entry.status) for entry in found]
 
 
-def _comparisons(records: Sequence[Recorded]) -> Iterator[tuple[Path, list[Curve]]]:
+def _comparisons(records: Sequence[RunRecord], missing: list[str]) -> list[tuple[Path, list[Curve]]]:
     """Runs that are not the paper's: those of a comparison or a search together, others each for themselves."""
-    folders: dict[Path, list[Curve]] = {}
+    folders, labels = dict[Path, list[Curve]](), dict[Path, dict[str, str]]()
     for record in records:
         parent, name = record.path.parent, record.path.resolve().name
-        names = _labels(parent)
-        folder = parent if names or (parent / TRIALS).exists() else record.path
-        curve = Curve(names.get(name, name), int(record.setting.get("seed", 0)), record, record.status)
+        if parent not in labels:
+            labels[parent] = _labels(parent, missing)
+        folder = parent if labels[parent] or (parent / TRIALS).exists() else record.path
+        curve = Curve(labels[parent].get(name, name), record.setting.get("seed", 0), record, record.status)
         folders.setdefault(folder, []).append(curve)
-    yield from folders.items()
+    return list(folders.items())
 
 
-def _labels(folder: Path) -> dict[str, str]:
+def _labels(folder: Path, missing: list[str]) -> dict[str, str]:
     """What a comparison calls its runs, by directory."""
-    from feddyn.experiments.documents import slug
-
     try:
-        runs = json.loads((folder / "comparison.json").read_bytes())["runs"]
-        return {slug(run["label"]): run["label"] for run in runs}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {slug(label): label for label, _ in read_comparison(folder)}
+    except InputError as error:
+        missing.append(str(error))
         return {}
 
 
@@ -91,11 +99,10 @@ def _own(title: str, curves: Sequence[Curve]) -> Table:
     rows = []
     for curve in curves:
         record, target = curve.record, curve.record.setting.get("target")
-        last, (_, metric) = record.evaluated[-1], record.counts
+        last, (_, metric) = record.evaluated[-1], record.headline
         goal, count = "-", "-"
         if target:
-            sign = 1 if metric == "accuracy" else -1
-            hits = [sign * figure >= sign * target["value"] for figure in record.figures]
+            hits = [reaches(figure, target["value"], record.better) for figure in record.figures]
             reached = next((line for line, hit in zip(record.evaluated, hits, strict=True) if hit), None)
             count = transmitted(reached["transmitted"] if reached else None, last["transmitted"])
             goal = f"{metric} {target['value']:.4g}"
@@ -105,24 +112,24 @@ def _own(title: str, curves: Sequence[Curve]) -> Table:
     return Table(title, columns, rows)
 
 
-def _made_before(directory: Path, out: Path) -> Iterator[tuple[str, Table]]:
+def _made_before(directories: Sequence[Path], out: Path) -> list[Path]:
     """The tables that `feddyn reproduce` and `feddyn sweep` made besides runs."""
-    files = [directory / name / "table.csv" for name in ("synthetic", "heterogeneity")]
-    files += sorted(trials.parent / "candidates.csv" for trials in directory.rglob(TRIALS))
-    for file in (file for file in files if file.exists() and out not in file.parents):
-        with file.open(newline="", encoding="utf-8") as stream:
-            columns, *rows = list(csv.reader(stream))
-        name = file.parent.resolve().name
-        yield name, Table(name, columns, rows)
+    files = list[Path]()
+    for directory in directories:
+        files += [directory / name / "table.csv" for name in ("synthetic", "heterogeneity")]
+        files += sorted(trials.parent / "candidates.csv" for trials in directory.rglob(TRIALS))
+    return [file for file in files if file.exists() and out not in file.parents]
 
 
-def _about(records: Sequence[Recorded]) -> str:
+def _about(records: Sequence[RunRecord]) -> str:
     spent = duration(sum(record.seconds for record in records))
     return f"{len(records)} runs, {sum(len(record.history) for record in records):,} rounds, {spent} of computing."
 
 
 def _file_name(folder: Path) -> str:
-    return "-".join(part for part in folder.parts if part.strip("/.")) or folder.resolve().name or "runs"
+    """Of figures and tables; the end of a path that is longer than a name may be."""
+    name = "-".join(part for part in folder.parts if part.strip("/.")) or folder.resolve().name or "runs"
+    return visible(name).encode()[-LONGEST:].decode(errors="ignore")
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from feddyn.data.synthetic import KINDS, Kind
-from feddyn.experiments.methods import METHODS as KNOWN
-from feddyn.experiments.paper import Row
-from feddyn.experiments.synthetic import FACTOR, GAPS, METHODS, Cell, Curve
+from feddyn.data.datasets.synthetic import KINDS, Kind
+from feddyn.paper.published import Row
+from feddyn.paper.synthetic import FACTOR, GAPS, METHODS, Cell, Curve
 from feddyn.reports.paper import Count, cell, printed_cell
 from feddyn.reports.tables import Table
+from feddyn.settings.names import METHODS as KNOWN
 
 NAMES: Mapping[Kind, str] = {
     "homogeneous": "Homogeneous",

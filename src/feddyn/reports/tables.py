@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feddyn.errors import InputError
+
+FORMULA = "=+-@"
+"""What a spreadsheet takes for the beginning of a formula."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -19,15 +24,28 @@ class Table:
 
     def markdown(self) -> str:
         """For a document."""
-        lines = [f"**{self.title}**", "", _row(self.columns), _row(["---"] * len(self.columns))]
+        lines = [f"**{visible(self.title)}**", "", _row(self.columns), _row(["---"] * len(self.columns))]
         lines += [_row(row) for row in self.rows]
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return "\n".join([*lines, *(f"\n{visible(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """For a spreadsheet."""
+        """For a spreadsheet, which takes nothing in it for a formula."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        rows = ([_quoted(cell) for cell in row] for row in (self.columns, *self.rows))
+        csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue()
+
+    @classmethod
+    def load(cls, path: Path, title: str) -> "Table":
+        """A CSV file as a table again."""
+        try:
+            with path.open(newline="", encoding="utf-8") as stream:
+                columns, *rows = [[_unquoted(cell) for cell in row] for row in csv.reader(stream, strict=True)] or [[]]
+        except (OSError, ValueError, csv.Error) as error:
+            raise InputError(f"the table {path} is damaged: {error}") from None
+        if not columns or any(len(row) != len(columns) for row in rows):
+            raise InputError(f"the table {path} is damaged: its rows have not all as many cells as its head")
+        return cls(title, columns, rows)
 
     def save(self, directory: Path, stem: str) -> list[Path]:
         """All three as files; those of an earlier table are replaced."""
@@ -48,6 +66,16 @@ class Table:
             lines.append(" & ".join(map(_latex, row)) + r" \\ \hline")
         lines += [r"\end{tabular}", *(rf"\par {_latex(note)}" for note in self.notes), r"\end{table}"]
         return "\n".join(lines) + "\n"
+
+
+def visible(text: str) -> str:
+    r"""Text of anybody's with the characters that nobody sees written out: what moves a terminal's cursor, turns the
+    writing around, ends a line or is no character at all.
+
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def duration(seconds: float) -> str:
@@ -116,8 +144,21 @@ _SPECIAL |= {"<": "$<$", ">": "$>$", "±": r"$\pm$"}
 
 
 def _latex(text: str) -> str:
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    return "".join(_SPECIAL.get(character, character) for character in visible(text))
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _quoted(cell: str) -> str:
+    """A text that looks like a formula behind an apostrophe, which makes it a text; a dash alone is none."""
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{visible(cell)}" if cell[:1] in tuple(FORMULA) and cell != "-" else visible(cell)
+    return visible(cell)
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in tuple(FORMULA) else cell

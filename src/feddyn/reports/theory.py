@@ -6,10 +6,10 @@ from pathlib import Path
 
 from feddyn.reports.curves import figure
 from feddyn.reports.tables import Table
-from feddyn.theory.identities import EXACT
-from feddyn.theory.measure import Measured, Point, line
-from feddyn.theory.practice import LIMIT, REDUCTIONS, Practice
-from feddyn.theory.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Job, Result
+from feddyn.theory.verification.identities import EXACT
+from feddyn.theory.verification.measure import Measured, Point, line
+from feddyn.theory.verification.practice import LIMIT, REDUCTIONS, Practice
+from feddyn.theory.verification.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Job, Result
 
 Found = Mapping[Job, Result]
 DRAWN = 1.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import FeddynError
-from feddyn.reports.page import figures
+from feddyn.records.reader import dotted
 
 NEEDS = {"tensorboard": ("tensorboard", "feddyn[tracking]"), "mlflow": ("mlflow", "mlflow-skinny")}
 """The module that a tracker needs, and what to install for it."""
@@ -39,7 +39,7 @@ class Tracker(ABC):
 
 def _values(line: Mapping[str, Any]) -> dict[str, float]:
     counts = {name: float(line[name]) for name in ("transmitted", "bytes_up", "bytes_down", "gradients")}
-    return counts | dict(figures(line))
+    return counts | dict(dotted(line))
 
 
 class TensorBoard(Tracker):

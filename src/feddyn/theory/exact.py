@@ -1,7 +1,7 @@
 r"""FedDyn's three theorems: active devices minimise exactly (the paper's Algorithm 1).
 
-The progress lemmas are sums of lemmas in `feddyn.theory.lemmas`, scaled so that epsilon_t cancels and C_{t-1} gets the
-same weight as C_t; the constants below are what is left of the others.
+The progress lemmas are sums of lemmas in `feddyn.theory.verification.lemmas`, scaled so that epsilon_t cancels and
+C_{t-1} gets the same weight as C_t; the constants below are what is left of the others.
 """
 
 import math

@@ -1,0 +1,120 @@
+"""Evaluating models: loss, metrics and, on training data, the objective that is minimised."""
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from feddyn.algorithms.base import Vector
+from feddyn.data.population import Population
+from feddyn.engine.rehearsal import telling_rows
+from feddyn.errors import InputError
+from feddyn.metrics import Figures, Metric, accuracy, classifies, ratio
+from feddyn.models.flat import FlatModel
+
+Part: TypeAlias = list[float]
+"""The sums of a batch of samples: the loss, how many samples, then those of each metric."""
+CHUNK = 1 << 18
+"""Numbers in a batch of samples: large enough to keep a core busy, small enough for its cache."""
+LEAST, MOST = 250, 1000
+"""Samples in a batch, whatever their size."""
+
+
+class Evaluator:
+    """Evaluates vectors on the test set, or on the training data where there is none, chunk by chunk.
+
+    Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it. A loss
+    that is not the plain mean over samples (one with class weights divides by their sum) gets the outputs of all
+    samples at once: then there is one chunk. The chunks from `chunks` on are the devices' own samples.
+    """
+
+    def __init__(self, model: FlatModel, population: Population, weight_decay: float, metrics: Sequence[Metric] = ()):
+        self.model, self.population = model, population
+        self.x, self.y = population.evaluated
+        self._batch = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self.weight_decay = weight_decay if population.test is None else None
+        self.metrics, plain_mean = self._try_out(metrics)
+        self.size = self._batch if plain_mean else len(self.y)
+        self.chunks = -(-len(self.y) // self.size)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all figures, in their order."""
+        objective = [] if self.weight_decay is None else ["objective"]
+        return ["loss", *(metric.name for metric, _ in self.metrics), *objective]
+
+    @property
+    def width(self) -> int:
+        """How many sums a part has."""
+        return 2 + sum(count for _, count in self.metrics)
+
+    @torch.inference_mode()
+    def chunk(self, theta: Vector, number: int) -> Part:
+        """The sums over a chunk of the samples."""
+        self.model.theta.copy_(theta)
+        self.model.module.eval()
+        if number < self.chunks:
+            rows = slice(number * self.size, (number + 1) * self.size)
+            x, y = self.x[rows], self.y[rows]
+        else:
+            x, y = self.population.samples(number - self.chunks)
+        output = torch.cat([self._output(batch) for batch in x.split(self._batch)])
+        part = [float(self.model.loss(output, y)) * len(y), float(len(y))]
+        return part + [number for metric, _ in self.metrics for number in metric.batch(output, y)]
+
+    def figures(self, theta: Vector, parts: Sequence[Part]) -> Figures:
+        """The figures of a model from the sums of its chunks."""
+        totals = [sum(column) for column in zip(*parts, strict=True)]
+        figures, at = {"loss": ratio(totals[:2])}, 2
+        for metric, count in self.metrics:
+            figures[metric.name] = float(metric.finish(totals[at : at + count]))
+            at += count
+        if self.weight_decay is not None:
+            figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
+        return figures
+
+    def _output(self, x: torch.Tensor) -> torch.Tensor:
+        transform = self.population.transform
+        return self.model(x if transform is None else transform(x, self.model.theta.dtype))
+
+    @torch.inference_mode()
+    def _try_out(self, metrics: Sequence[Metric]) -> tuple[list[tuple[Metric, int]], bool]:
+        """The metrics that there are for this model and data, with the number of their sums, and whether the loss is a
+        plain mean over samples. This is asked away from the initial model: one that starts at zero has the same loss
+        everywhere, under which weights do not show."""
+        rows, initial = telling_rows(self.x, self.y), self.model.theta.clone()
+        noise = torch.randn(initial.shape, generator=torch.Generator().manual_seed(0), dtype=initial.dtype)
+        self.model.theta.add_(noise.to(initial), alpha=0.1)
+        self.model.module.eval()
+        output, y = self._output(self.x[rows]), self.y[rows]
+        self.model.theta.copy_(initial)
+        found = [(accuracy, 2)] if classifies(output, y) else []
+        return found + [(metric, _count(metric, output, y)) for metric in metrics], self._averages(output, y)
+
+    def _averages(self, output: torch.Tensor, y: torch.Tensor) -> bool:
+        """Whether the loss of a few samples is the mean of their single losses."""
+        if self.model.loss is cross_entropy:
+            return True
+        try:
+            single = [float(self.model.loss(*one)) for one in zip(output.split(1), y.split(1), strict=True)]
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            return False  # it cannot be asked about one sample
+        return math.isclose(sum(single) / len(single), float(self.model.loss(output, y)), rel_tol=1e-5)
+
+
+def _count(metric: Metric, output: torch.Tensor, y: torch.Tensor) -> int:
+    """How many sums a metric has; one that does not work on a few samples is refused."""
+    try:
+        sums = metric.batch(output, y)
+        float(metric.finish(sums))
+    except ZeroDivisionError:
+        pass  # a few samples may have nothing to divide by
+    except Exception as error:  # it is somebody's own function
+        words = str(error).splitlines()[0] if str(error) else "no words"
+        raise InputError(
+            f"the metric {metric.name} does not work on outputs of shape {tuple(output.shape)} and targets of shape "
+            f"{tuple(y.shape)}: {type(error).__name__}: {words}"
+        ) from error
+    return len(sums)

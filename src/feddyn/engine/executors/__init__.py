@@ -1,0 +1,1 @@
+"""Who does the work of a round: this process, processes of its own, or several ranks."""

@@ -1,0 +1,39 @@
+"""Everything in this process, with one thread."""
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+
+from feddyn.algorithms.base import State, Vector
+from feddyn.engine.evaluation import Evaluator, Part
+from feddyn.engine.executors.base import Chunk, Executor, placed
+from feddyn.engine.rehearsal import confined
+from feddyn.engine.sums import zeros
+from feddyn.engine.trainer import Task, Trainer
+
+
+@final
+class Inline(Executor):
+    """This process, one thread."""
+
+    def __init__(self, trainer: Trainer, evaluator: Evaluator):
+        self.trainer, self.evaluator = trainer, evaluator
+
+    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
+        device = self.trainer.initial.device
+        total = zeros(self.trainer.width, device)
+        with confined(device):
+            self.trainer.model.module.train()
+            gradients = 0
+            for task in tasks:
+                with placed(task):
+                    gradients += self.trainer.train(task, down, total)
+            return total, gradients
+
+    def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
+        with confined(self.trainer.initial.device):
+            return [self.evaluator.chunk(models[model], chunk) for model, chunk in chunks]
+
+    def close(self) -> None:
+        pass

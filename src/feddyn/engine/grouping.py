@@ -1,0 +1,108 @@
+"""Which devices are trained together as one batched computation.
+
+Batching pays while a step's cost is that of calling the operations and not of their arithmetic, so it depends on the
+model's size. It never depends on the number of workers or ranks, so that a setting gives the same bits everywhere.
+"""
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from feddyn.data.population import Population
+from feddyn.data.stored import convert
+from feddyn.data.transforms import Images, Tokens
+from feddyn.engine.rehearsal import confined, telling_rows
+from feddyn.errors import InputError
+from feddyn.models.flat import FlatModel
+from feddyn.models.stacked import Way, linear_layers, stacked
+from feddyn.solvers.sgd import SGD
+from feddyn.solvers.work import Solver
+
+CACHE = 1 << 17
+"""The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
+LARGEST = 64
+WORTH = 8
+"""Devices from which on an automatically batched model is faster than a loop over them; closed forms are from 2 on."""
+
+
+def cohort_size(cohort: int | None, model: FlatModel, population: Population, solver: Solver, expected: float) -> int:
+    """How many devices train together at most, where `cohort` does not fix it; 1 is a loop.
+
+    `expected` is how many devices are active in a round.
+    """
+    if cohort == 1:
+        return 1
+    reason = _refusal(model, population, solver)
+    if cohort is not None:
+        if reason:
+            raise InputError(f"cohort = {cohort} is not possible: {reason}; use cohort = 1")
+        return cohort
+    size = min(LARGEST, CACHE // model.size)
+    worth = WORTH if linear_layers(model) is None else 2
+    return size if size >= WORTH and expected >= worth and not reason else 1
+
+
+def together(cohort: int, model: FlatModel, population: Population, solver: Solver) -> Way | None:
+    """How cohorts are computed; None: devices train one by one with autograd. Models in closed form are computed that
+    way even alone."""
+    _, y = population.excerpt()
+    classes = not y.is_floating_point() and y.dim() == 1
+    closed = linear_layers(model) is not None and classes and isinstance(solver, SGD) and not _augmented(population)
+    return stacked(model) if cohort > 1 or closed else None
+
+
+def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
+    """Why devices cannot be batched; empty if they can."""
+    if not isinstance(solver, SGD):
+        return "devices are batched only with the solver SGD"
+    if _augmented(population):
+        return "the data is augmented, device by device"
+    rows = telling_rows(*population.excerpt())
+    if len(rows) < 2 and model.loss is not nn.functional.cross_entropy:
+        return "one sample does not show whether the loss is a mean over samples"
+    x, y = (convert(data[rows], model.theta.dtype, model.theta.device) for data in population.excerpt())
+    model.module.train()
+    if population.transform is not None:
+        x = population.transform(x, model.theta.dtype)
+    weight = model.theta.new_full((1, 1, len(y)), 1 / len(y))
+    with warnings.catch_warnings(), confined(model.theta.device):
+        warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
+        try:
+            output, apart = model(x), torch.cat([model(row) for row in x.split(1)])
+            pairs = zip(output.split(1), y.split(1), strict=True)
+            losses = torch.stack([model.loss(one, target) for one, target in pairs])
+            alone = model.gradient(x, y)
+            way = stacked(model)(model.theta.expand(1, 1, -1))
+            (batch,) = way.prepare(x[None, None], y[None, None], weight)
+            batched = way.gradient(batch)
+            # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
+            apart_is_together = _close(apart, output) and _close(losses.mean(), model.loss(output, y))
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
+            return f"vmap does not work with this model ({str(error).splitlines()[0]})"
+    if not apart_is_together or not _close(batched.flatten(), alone):
+        return "the loss or the model mixes or weighs the samples of a batch"
+    return ""
+
+
+def _augmented(population: Population) -> bool:
+    """Whether the transform may be random: only those known not to be are not."""
+    transform = population.transform
+    plain = transform is None or isinstance(transform, Tokens)
+    return not plain and not (isinstance(transform, Images) and not transform.augment)
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    alike = one.shape == other.shape
+    return alike and bool((one - other).norm() <= 1e-3 * other.norm() + torch.finfo(one.dtype).eps)
+
+
+def groups_of(devices: Sequence[int], sizes: Sequence[int], largest: int) -> list[list[int]]:
+    """Devices in groups of at most `largest`, as equal as can be, the devices with the most samples first: in a group
+    they wait for each other, and between processes the long tasks are best given out first."""
+    order = sorted(range(len(devices)), key=lambda i: (-sizes[i], devices[i]))
+    count = -(-len(devices) // largest)
+    cuts = [len(devices) * i // count for i in range(count + 1)]
+    return [[devices[i] for i in order[start:end]] for start, end in pairwise(cuts)]

@@ -1,0 +1,182 @@
+"""One process's part of a round: devices solve their problems, and what they report is stored and added up."""
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.data.population import Population
+from feddyn.engine.grouping import together
+from feddyn.engine.seeds import device_seeds, integer
+from feddyn.engine.store import Store
+from feddyn.engine.sums import ExactSums
+from feddyn.errors import DivergenceError, InputError
+from feddyn.models.flat import FlatModel
+from feddyn.solvers.sgd import SGD
+from feddyn.solvers.stack import Cohort
+from feddyn.solvers.work import Solver, Work
+
+HELP = (
+    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
+    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
+)
+LATEST = "latest"
+
+
+class Task(NamedTuple):
+    """Devices to train in one go: its place in the round, the slots of the devices' states (None: the initial one) and
+    of what becomes of them, and the part of its steps that each gets done."""
+
+    number: int
+    round: int
+    devices: list[int]
+    old: list[int | None]
+    new: list[int]
+    effort: list[float]
+
+
+class Trainer:
+    """Trains devices, in cohorts of up to `cohort` or, where that is 1, one by one.
+
+    With `track_all`, the devices' latest models are kept, for the mean over all of them. `layout` says where in a sum
+    the uploads and the models of the round stand; behind their weight are the `norms` of how far devices moved and of
+    their states.
+    """
+
+    def __init__(
+        self,
+        model: FlatModel,
+        population: Population,
+        algorithm: Algorithm,
+        solver: Solver,
+        *,
+        seed: int,
+        cohort: int,
+        state_memory: int,
+        track_all: bool,
+    ):
+        self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
+        self.track_all, self.sums = track_all, ExactSums(population.devices)
+        self.way = together(cohort, model, population, solver)
+        self.initial = model.theta.clone()
+        solution = Solution(self.initial, 1.0)
+        down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
+        _, self.upload = algorithm.report(down, state, 0.5, solution)
+        for what, vectors in (("what is broadcast", down), ("a device's state", state), ("the upload", self.upload)):
+            self._require_vectors(what, vectors)
+        self.down = {name: vector.numel() for name, vector in down.items()}
+        # a method that uploads the model itself, of weight 1, has the sum of the models already
+        same = [name for name, vector in self.upload.items() if vector is solution.theta and algorithm.weight(0.5) == 1]
+        self.model_sum = f"up.{same[0]}" if same else "model"
+        sizes = {f"up.{name}": vector.numel() for name, vector in self.upload.items()}
+        self.norms = ("drift", *state)
+        sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
+        sizes |= {"before": model.size} if track_all else {}
+        ends = list(accumulate(sizes.values()))
+        self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+        self.width = ends[-1]
+        kept = {f"state.{name}": vector for name, vector in state.items()}
+        self.store = Store(kept | ({LATEST: self.initial} if track_all else {}), population.devices, state_memory)
+        self._layers = _default_generator(self.initial.device)
+
+    def train(self, task: Task, down: State, total: torch.Tensor) -> int:
+        """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
+        kept = self.store.named(self.store.read(task.old).to(self.initial.device))
+        shares = self.population.shares_of(task.devices)
+        share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
+        if self.way is None:
+            kept = {name: vectors[0] for name, vectors in kept.items()}
+        state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+        problem = self.algorithm.problem(down, state, share)
+        found, gradients = self._solve(problem, task)
+        kinds = _shapes(state)
+        state, up = self.algorithm.report(down, state, share, found)
+        self._require_same("keep", kinds, _shapes(state))
+        self._require_same("upload", _shapes(self.upload), _shapes(up))
+        weight = self.algorithm.weight(share)
+        terms = {f"up.{name}": vector for name, vector in up.items()}
+        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values())]
+        terms["weight"] = torch.cat([weight * torch.ones_like(norms[0]), *norms], -1).clamp_(max=self.sums.limit / 2)
+        if self.model_sum not in terms:
+            terms[self.model_sum] = weight * found.theta
+        if self.track_all:
+            terms["before"] = weight * kept[LATEST]
+        for name, vector in terms.items():
+            if not self.sums.add(total[:, self.layout[name]], vector):
+                raise self._diverged(name, vector, task)
+        states = {f"state.{name}": vector for name, vector in state.items()}
+        for name, vector in states.items():
+            if not self.sums.fits(vector):
+                raise self._diverged(name, vector, task)
+        self.store.write(task.new, {LATEST: found.theta, **states})
+        return gradients
+
+    def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
+        """A method of somebody's own may forget a vector; sums and states have room for the ones it had at first."""
+        if before != now:
+            words = f"what devices {what} must be the same vectors every time, not {before} and then {now}"
+            raise InputError(f"{type(self.algorithm).__name__}: {words}")
+
+    def _require_vectors(self, what: str, state: State) -> None:
+        """Refuse what a method of somebody's own may send or keep, but sums, states and wires have no room for."""
+        for name, value in state.items():
+            if not isinstance(value, torch.Tensor) or value.dim() != 1 or value.dtype != self.initial.dtype:
+                kind = (
+                    f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
+                )
+                raise InputError(
+                    f"{type(self.algorithm).__name__}: {what} has {name!r}, a {kind}; give vectors (one axis) of the "
+                    f"model's type, {self.initial.dtype}"
+                )
+
+    def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
+        seeds = device_seeds(self.seed, "batches", task.round, task.devices)
+        transform = self.population.transform
+        if self.way is not None:
+            assert isinstance(self.solver, SGD)
+            rows = self.population.rows(task.devices)
+            cohort = Cohort(self.model, self.way, 1, rows, task.round, seeds, transform, task.effort)
+            theta, path = self.solver(problem, cohort)
+            return Solution(theta[0], path), cohort.gradients
+        (k,) = task.devices
+        work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform, task.effort[0])
+        self._layers.manual_seed(integer(self.seed, "layers", task.round, k))
+        versions = _versions(problem)
+        solution = self.solver(problem, work)
+        if versions != _versions(problem):
+            raise InputError("the solver changed its problem in place: start from problem.start.clone()")
+        if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
+            found = type(solution).__name__
+            raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
+        return Solution(solution.theta.detach().to(problem.start), solution.path), work.gradients
+
+    def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
+        rows = vectors.reshape(len(task.devices), -1).double()
+        first = int((~(rows.abs().amax(1) < self.sums.limit)).nonzero()[0])
+        kind, _, word = name.partition(".")
+        what = (
+            "its model" if name == self.model_sum else f"its state {word}" if kind == "state" else f"its upload {word}"
+        )
+        device, norm = self.population.name(task.devices[first]), float(rows[first].norm())
+        return DivergenceError(
+            f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e}); {HELP}"
+        )
+
+
+def _versions(problem: Problem) -> list[int]:
+    """Numbers that change when a problem's vectors do: they are the server's and the device's own."""
+    vectors = (problem.start, problem.tilt, problem.center)
+    return [vector._version for vector in vectors if vector is not None]
+
+
+def _shapes(state: State) -> dict[str, int]:
+    """The names of vectors and their lengths."""
+    return {name: vector.shape[-1] if vector.dim() else 0 for name, vector in state.items()}
+
+
+def _default_generator(device: torch.device) -> torch.Generator:
+    """The generator that random layers (dropout) draw from."""
+    if device.type != "cuda":
+        return torch.default_generator
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]

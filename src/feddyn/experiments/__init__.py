@@ -1,1 +1,0 @@
-"""Runs by name: settings files, and the paper's tables and figures."""

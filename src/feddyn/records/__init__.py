@@ -1,0 +1,1 @@
+"""The layout of a run on disk, written and read here only; needs no torch."""

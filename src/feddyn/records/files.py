@@ -1,0 +1,56 @@
+"""Files that are whole or not there: written beside their place, on disk before they take it. Nothing is written
+through a symbolic link, which may lead to files that are not ours."""
+
+import hashlib
+import itertools
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from feddyn.errors import InputError
+
+CHUNK = 1 << 20
+
+
+def write_whole(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
+    """Write a file so that whoever looks, also after a crash, finds all of it or what was there before; its SHA-256."""
+    digest, beside = hashlib.sha256(), path.with_name(f".{path.name}.part")
+    beside.unlink(missing_ok=True)  # of a write that a crash cut off
+    with beside.open("xb") as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync_directory(path.parent)
+    return digest.hexdigest()
+
+
+def sync_directory(directory: Path) -> None:
+    """Let the names in a directory survive a power failure."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def refuse_links(directory: Path, *, itself: bool = False) -> None:
+    """Refuse to write to a directory in or below which there is a symbolic link, or with `itself` that is one."""
+    below = (Path(parent, name) for parent, *names in os.walk(directory) for name in itertools.chain(*names))
+    for path in itertools.chain([directory] if itself else [], below):
+        if path.is_symlink():
+            raise InputError(
+                f"{path} is a symbolic link, through which files elsewhere could be changed or removed: put what it "
+                "points to in its place, or remove it"
+            )
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Whole runs: what defines one, how it is simulated, saved and resumed."""

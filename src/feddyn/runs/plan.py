@@ -1,0 +1,154 @@
+"""All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from feddyn.algorithms.base import Algorithm
+from feddyn.checks import require_whole
+from feddyn.data.population import Population
+from feddyn.engine.grouping import cohort_size
+from feddyn.engine.links import Links
+from feddyn.engine.participation import Participation, Sampler
+from feddyn.errors import InputError, nearest
+from feddyn.identity import describe
+from feddyn.metrics import Evaluation, Metric, Target
+from feddyn.models.flat import FlatModel, Loss
+from feddyn.records.record import Setting
+from feddyn.solvers.sgd import SGD
+from feddyn.solvers.work import Solver
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run before it starts.
+
+    `origin` says how to make the initial model again, empty if it exists only in memory; `cohort` how many devices are
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
+    """
+
+    model: nn.Module
+    population: Population
+    algorithm: Algorithm
+    solver: Solver
+    participation: Participation
+    rounds: int
+    seed: int = 0
+    loss: Loss = nn.functional.cross_entropy
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    target: Target | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    cohort: int | None = None
+    links: Links | None = None
+
+    def __post_init__(self) -> None:
+        require_whole("", "rounds", self.rounds, 1)
+        require_whole("", "seed", self.seed, 0)
+        kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
+        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
+            if not isinstance(value := getattr(self, name), kind):
+                wanted = getattr(kind, "__name__", name.capitalize())
+                raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
+        if self.links and self.links.slow > 0 and not isinstance(self.solver, SGD):
+            raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
+        for name in ("solver", "loss"):
+            if not callable(value := getattr(self, name)) or isinstance(value, type):
+                raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
+        if self.target is not None and self.target.model not in self.evaluation.models:
+            raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
+        for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
+            if isinstance(value := getattr(self, name), np.generic):
+                object.__setattr__(self, name, value.item())
+        self.sampler()  # refuses what cannot be meant
+        if isinstance(self.participation, Sequence):
+            schedule = [[int(device) for device in active] for active in self.participation]
+            object.__setattr__(self, "participation", schedule)
+        if self.cohort is not None:
+            require_whole("", "cohort", self.cohort, 1)
+        if self.target is not None and self.target.metric not in (known := self.evaluation.directions):
+            raise InputError(
+                f"target: metric {self.target.metric!r} is not known; {nearest(self.target.metric, known)}"
+            )
+
+    @cached_property
+    def stack(self) -> int:
+        """How many devices are trained as one batched computation at most; 1: one by one."""
+        model = FlatModel(self.model, self.loss)
+        return cohort_size(self.cohort, model, self.population, self.solver, self.sampler().expected)
+
+    def sampler(self) -> Sampler:
+        """Who is active when."""
+        return Sampler(self.participation, self.population.devices, self.rounds, self.seed)
+
+    def setting(self) -> Setting:
+        """The complete setting; what exists only in memory stands there by its hash, and `needs` names it."""
+        stack = self.stack  # refuses a model that cannot be trained before it is described
+        parts: Setting = {
+            "seed": self.seed,
+            "rounds": self.rounds,
+            "participation": self.participation,
+            "model": dict(self.origin) or {"memory": True, **describe(self.model)},
+            "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
+            "algorithm": table(self.algorithm),
+            "solver": table(self.solver),
+            "cohort": stack,
+            **({"links": _fields(self.links)} if self.links else {}),
+            "evaluation": self._evaluation(),
+        }
+        if self.loss is not nn.functional.cross_entropy:
+            parts["loss"] = describe(self.loss)
+        if self.target is not None:
+            parts["target"] = _fields(self.target)
+        needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
+        needs += ["loss"] if "loss" in parts else []
+        needs += ["evaluation"] if self.evaluation.metrics else []
+        return {"needs": needs, **parts} if needs else parts
+
+    def _evaluation(self) -> dict[str, Any]:
+        """What is not the default stands there only where it is asked for."""
+        evaluation = self.evaluation
+        found: dict[str, Any] = {"every": evaluation.every, "models": list(evaluation.models)}
+        if evaluation.metrics:
+            found["metrics"] = [
+                {"name": metric.name, "better": metric.better, **_code(metric)} for metric in evaluation.metrics
+            ]
+        return found | ({"devices": True} if evaluation.devices else {})
+
+
+def _code(metric: Metric) -> dict[str, Any]:
+    """What a metric of one's own computes, by its hash."""
+    return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
+
+
+def table(part: object) -> dict[str, Any]:
+    """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
+
+    >>> from feddyn.algorithms import FedDyn
+    >>> table(FedDyn(alpha=0.1))
+    {'name': 'feddyn', 'alpha': 0.1}
+    """
+    known = type(part).__module__.startswith("feddyn.")
+    if not known:
+        return {"memory": True, **describe(part), **_fields(part)}
+    return {"name": type(part).__name__.lower(), **_fields(part)}
+
+
+def _fields(part: object) -> dict[str, Any]:
+    """A dataclass's fields that TOML can hold; None is said by leaving a field out."""
+    if not is_dataclass(part):
+        return {}
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
+    if isinstance(value, torch.Tensor | np.generic):
+        return value.tolist()
+    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
+    return value if plain else describe(value)

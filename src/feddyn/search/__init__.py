@@ -1,0 +1,1 @@
+"""Hyperparameter searches: spaces, drivers and batched grids."""

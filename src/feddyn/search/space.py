@@ -1,0 +1,238 @@
+"""Hyperparameter searches: what a setting's [sweep] table asks for, as single settings (docs/settings.md).
+
+Values are searched for each method of a comparison that has the key, as with --set. Grids are written out here; random
+values and successive halving come from Optuna.
+"""
+
+import copy
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from feddyn.checks import require_whole
+from feddyn.errors import FeddynError, InputError, nearest
+from feddyn.metrics import Better
+from feddyn.settings.documents import Document, expand, keys, slug
+from feddyn.settings.schema import build
+
+Values: TypeAlias = list[Any]
+Kind: TypeAlias = Literal["grid", "random", "halving"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between `low` and `high`, both included; `log`: evenly over magnitudes."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.log and self.low <= 0):
+            raise InputError(f"low must be below high{', and above 0' if self.log else ''}")
+
+    @property
+    def whole(self) -> bool:
+        """Whether whole numbers are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: all values (grid), so many `trials` of each method (random), or those with most of them given up
+    early: every `reduction`-th goes on (halving)."""
+
+    search: Kind = "grid"
+    trials: int | None = None
+    seed: int = 0
+    reduction: int = 3
+
+    def __post_init__(self) -> None:
+        require_whole("sweep", "seed", self.seed, 0)
+        require_whole("sweep", "reduction", self.reduction, 2)
+        if (self.trials is None) != (self.search == "grid"):
+            words = "tries all values: leave out trials" if self.search == "grid" else "needs trials, their number"
+            raise InputError(f"sweep: the search {self.search!r} {words}")
+        if self.trials is not None:
+            require_whole("sweep", "trials", self.trials, 1)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the sweep: its setting, and what is searched for it."""
+
+    label: str
+    document: Document
+    space: Mapping[str, Values | Range]
+
+    def candidate(self, changes: Mapping[str, Any]) -> "Candidate":
+        """The method with some values."""
+        document = copy.deepcopy(self.document)
+        for path, value in changes.items():
+            table, _, name = path.rpartition(".")
+            (document.setdefault(table, {}) if table else document)[name] = value
+        return Candidate(self.label, dict(changes), document)
+
+    def first(self) -> "Candidate":
+        """One with the first of all values."""
+        values = {key: values[0] if isinstance(values, list) else values.low for key, values in self.space.items()}
+        return self.candidate(values)
+
+
+class Candidate(NamedTuple):
+    """A setting to try."""
+
+    label: str
+    changes: dict[str, Any]
+    document: Document
+
+    @property
+    def name(self) -> str:
+        """Of its record."""
+        unique = hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()[:8]
+        return f"{slug(self.label)}-{unique}"
+
+
+class Outcome(NamedTuple):
+    """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached."""
+
+    candidate: Candidate
+    status: str
+    rounds: int
+    sent: int
+    transmitted: int | None
+    metric: str
+    value: float
+    better: Better
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, float]:
+        """The smaller, the better: what did not diverge, what reached the target, with fewest transmissions, then the
+        better figure."""
+        worse = -self.value if self.better == "higher" else self.value
+        return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
+
+
+def read(document: Document) -> tuple[Search, list[Method]]:
+    """A setting with a [sweep] table."""
+    table = document.get("sweep")
+    if not isinstance(table, dict):
+        raise InputError("the setting has no [sweep] table: say there what to search")
+    space = table.get("space")
+    if not isinstance(space, dict) or not space:
+        raise InputError("sweep.space is missing: give keys with lists of values, as in solver.lr = [1.0, 0.1]")
+    search = build(Search, {key: value for key, value in table.items() if key != "space"}, "sweep")
+    dimensions = {key: _dimension(key, value, search) for key, value in _flat(space)}
+    methods, used = [], set[str]()
+    singles = expand({key: value for key, value in document.items() if key != "sweep"})
+    for label, single in singles:
+        known = keys(single)
+        mine = {key: values for key, values in dimensions.items() if key in known}
+        if len(singles) > 1:
+            for key in mine:
+                if key.partition(".")[0] not in ("algorithm", "solver"):
+                    raise InputError(f"sweep.space.{key}: in a comparison, search keys of algorithm and solver only")
+        used |= set(mine)
+        methods.append(Method(label, single, mine))
+    for key in dimensions:
+        if key not in used:
+            known = set().union(*(keys(single) for _, single in singles))
+            raise InputError(f"sweep.space.{key}: no method here has it; {nearest(key, known)}")
+    return search, methods
+
+
+def _flat(space: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Keys with dots: tables of TOML are nested."""
+    for key, value in space.items():
+        if isinstance(value, dict) and not {"low", "high"} & set(value):
+            yield from ((f"{key}.{name}", inner) for name, inner in _flat(value))
+        else:
+            yield key, value
+
+
+def _dimension(key: str, value: object, search: Search) -> Values | Range:
+    where = f"sweep.space.{key}"
+    if isinstance(value, list) and value:
+        return value
+    if isinstance(value, dict):
+        if search.search == "grid":
+            raise InputError(f"{where}: a grid needs a list of values, not a range; or use search = 'random'")
+        try:
+            return build(Range, value, where)
+        except InputError as error:
+            raise InputError(str(error) if where in str(error) else f"{where}: {error}") from None
+    raise InputError(f"{where} must be a list of values or {{ low = ..., high = ... }}, not {value!r}")
+
+
+def grid(method: Method) -> list[Candidate]:
+    """All combinations of a method's values."""
+    lists = [values for values in method.space.values() if isinstance(values, list)]
+    return [method.candidate(dict(zip(method.space, values, strict=True))) for values in itertools.product(*lists)]
+
+
+class Trials:
+    """Optuna's side of a search for one method: it proposes values, and may give a trial up early."""
+
+    def __init__(self, search: Search, method: Method, rounds: int, maximise: bool):
+        try:
+            import optuna
+        except ImportError:
+            raise FeddynError("random search and halving need Optuna: pip install 'feddyn[sweep]'") from None
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        pruner: optuna.pruners.BasePruner = optuna.pruners.NopPruner()
+        if search.search == "halving":
+            least = max(1, rounds // search.reduction**3)
+            pruner = optuna.pruners.SuccessiveHalvingPruner(least, search.reduction)
+        self.method, self._complete = method, optuna.trial.TrialState.COMPLETE
+        self._pruned = optuna.trial.TrialState.PRUNED
+        self._study = optuna.create_study(
+            sampler=optuna.samplers.RandomSampler(search.seed),
+            pruner=pruner,
+            direction="maximize" if maximise else "minimize",
+        )
+
+    def ask(self) -> Candidate:
+        """The next candidate; the same ones in every search with this seed."""
+        self._trial = self._study.ask()
+        changes: dict[str, Any] = {}
+        for key, values in self.method.space.items():
+            if isinstance(values, list):
+                changes[key] = values[self._trial.suggest_int(key, 0, len(values) - 1)]
+            elif values.whole:
+                changes[key] = self._trial.suggest_int(key, int(values.low), int(values.high), log=values.log)
+            else:
+                changes[key] = self._trial.suggest_float(key, values.low, values.high, log=values.log)
+        return self.method.candidate(changes)
+
+    def give_up(self, round: int, value: float) -> bool:
+        """Note a figure of the trial; whether it is not worth going on."""
+        self._trial.report(value, round)
+        return self._trial.should_prune()
+
+    def tell(self, value: float, given_up: bool) -> None:
+        """Note how the trial ended."""
+        if given_up:
+            self._study.tell(self._trial, state=self._pruned)
+        else:
+            self._study.tell(self._trial, value)
+
+
+def best(methods: Sequence[Method], outcomes: Sequence[Outcome]) -> Document:
+    """The best candidate of every method as one setting, for `feddyn run`."""
+    winners = {}
+    for method in methods:
+        mine = [outcome for outcome in outcomes if outcome.candidate.label == method.label and outcome.rounds]
+        if mine:
+            winners[method.label] = min(mine, key=lambda outcome: outcome.rank).candidate.document
+    if not winners:
+        raise FeddynError("no candidate completed a round: there is no best one")
+    first = next(iter(winners.values()))
+    if len(methods) == 1:
+        return first
+    own = ("algorithm", "solver")
+    common = {key: value for key, value in first.items() if key not in own}
+    compare = [{"label": label, **{key: document[key] for key in own}} for label, document in winners.items()]
+    return {**common, "compare": compare}

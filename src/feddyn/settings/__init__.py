@@ -1,0 +1,1 @@
+"""Settings files: TOML documents checked against signatures, and the objects that they stand for."""

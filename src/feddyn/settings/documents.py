@@ -1,0 +1,153 @@
+"""Settings files as documents: read from TOML, cut into one document for each method, and changed by --set."""
+
+import copy
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from feddyn.engine.links import Links
+from feddyn.errors import InputError, nearest
+from feddyn.metrics import Evaluation, Target
+from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES, label
+from feddyn.settings.schema import choose, parameters
+
+Document: TypeAlias = dict[str, Any]
+
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links")
+SCALARS = ("seed", "rounds", "participation", "cohort")
+EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
+ENTRY = {"label", "algorithm", "solver"}
+
+
+def read(path: Path) -> Document:
+    """A settings file as it stands."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no settings file {path}") from None
+    except OSError as error:
+        raise InputError(f"the settings file {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"the settings file {path} is not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # besides TOML's own: numbers of too many digits, tables in tables
+        raise InputError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def expand(document: Document) -> list[tuple[str, Document]]:
+    """One document for each method of the comparison, with the common solver filled in."""
+    if needs := document.get("needs"):
+        raise InputError(
+            f"the setting needs what exists only in memory ({', '.join(needs) if isinstance(needs, list) else needs}): "
+            "make it again in Python and call feddyn.simulate"
+        )
+    if "sweep" in document:
+        raise InputError("the setting has a [sweep] table: run it with feddyn sweep")
+    for key, value in document.items():
+        if key not in (*TABLES, *SCALARS, "compare"):
+            raise InputError(f"{key} is not known in a setting; {nearest(key, (*TABLES, *SCALARS, 'compare'))}")
+        if key in TABLES and not isinstance(value, dict):
+            raise InputError(f"{key} must be a table, not {value!r}")
+    common = {key: value for key, value in copy.deepcopy(document).items() if key != "compare"}
+    if "compare" not in document and "algorithm" not in document:
+        raise InputError("the setting has no method: write an [algorithm] table with a name, or [[compare]] entries")
+    if "compare" not in document:
+        return [_resolve(common, {}, "algorithm")]
+    if "algorithm" in document:
+        raise InputError("a setting has either an [algorithm] or [[compare]] entries, not both")
+    entries = document["compare"]
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError("compare must be a list of tables: write [[compare]] above each method")
+    singles = []
+    for number, entry in enumerate(copy.deepcopy(entries), 1):
+        if unknown := set(entry) - ENTRY:
+            key = min(unknown)
+            raise InputError(f"compare entry {number}: {key} is not known; {nearest(key, ENTRY)}")
+        singles.append(_resolve(common, entry, f"compare entry {number}: algorithm"))
+    slugs = [slug(name) for name, _ in singles]
+    for name, short in zip((name for name, _ in singles), slugs, strict=True):
+        if not short:
+            raise InputError(f"compare: the label {name!r} has neither a letter nor a digit")
+        if slugs.count(short) > 1:
+            raise InputError(f"compare: two methods have the name {name!r} or nearly so; give each a label of its own")
+    return singles
+
+
+def slug(label: str) -> str:
+    """A label as the name of a directory.
+
+    >>> slug("FedProx, mu = 0.1")
+    'fedprox-mu-0.1'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")
+
+
+def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Document]:
+    """A method's own document: its algorithm, and its solver on top of the common one."""
+    algorithm = entry.get("algorithm", common.get("algorithm", {}))
+    if not isinstance(algorithm, dict) or not isinstance(entry.get("solver", {}), dict):
+        raise InputError(f'{where} and solver must be tables, as in algorithm = {{ name = "feddyn", alpha = 0.1 }}')
+    method = choose(METHODS, algorithm, "name", where)
+    shared, own = dict(common.get("solver", {})), dict(entry.get("solver", {}))
+    if method.solver is not None and shared.get("name", "sgd") != method.solver:
+        shared = {"name": method.solver, **{key: shared[key] for key in method.inherits if key in shared}}
+    if own.get("name", shared.get("name")) != shared.get("name"):
+        shared = {}
+    for one, other in EXCLUSIVE:
+        if one in own:
+            shared.pop(other, None)
+    single = {**copy.deepcopy(common), "algorithm": dict(algorithm), "solver": {"name": "sgd", **shared, **own}}
+    if method.pooled:
+        single["population"] = {**single.get("population", {}), "pooled": True}
+        single["participation"] = 1.0
+    name = entry.get("label", label(algorithm["name"], algorithm))
+    if not isinstance(name, str):
+        raise InputError(f"compare: a label must be a text, not {name!r}")
+    return name, single
+
+
+def change(singles: Sequence[Document], words: str) -> None:
+    """Apply KEY=VALUE to every document that has the key; none has it: an error."""
+    path, equals, text = words.partition("=")
+    parts = path.strip().split(".")
+    if not equals or len(parts) > 2 or not all(parts):
+        raise InputError(f"--set {words}: write KEY=VALUE, as in --set solver.lr=0.05")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        value = text
+    known: set[str] = set()
+    changed = False
+    for single in singles:
+        mine = keys(single)
+        known |= mine
+        if ".".join(parts) in mine:
+            target = single if len(parts) == 1 else single.setdefault(parts[0], {})
+            target[parts[-1]] = value
+            if path.strip() == "algorithm.name":  # a method may have a solver or a population of its own
+                single |= _resolve(single, {}, "algorithm")[1]
+            changed = True
+    if not changed and any(".".join(parts) == f"solver.{one}" for one, _ in EXCLUSIVE):
+        raise InputError(
+            f"--set {words}: these methods go by {dict(EXCLUSIVE)[parts[1]]}; set that, or change the file"
+        )
+    if not changed:
+        raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {nearest('.'.join(parts), known)}")
+
+
+def keys(single: Document) -> set[str]:
+    """Every key that a single document may have, dotted."""
+    made = {
+        "algorithm": choose(METHODS, single["algorithm"], "name", "algorithm").algorithm,
+        "solver": choose(SOLVERS, single["solver"], "name", "solver"),
+        "population": choose(SOURCES, single.get("population", {}), "source", "population"),
+        "model": choose(MODELS, single.get("model", {}), "name", "model"),
+        "evaluation": Evaluation,
+        "target": Target,
+        "links": Links,
+    }
+    keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
+    keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}
+    names = {"algorithm.name", "solver.name", "model.name", "population.source"}
+    return keys | names | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}

@@ -1,0 +1,69 @@
+"""The names that a setting may use, and what they stand for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Scaffold
+from feddyn.data.datasets.federations import images, speeches
+from feddyn.data.datasets.published import SOURCES as IMAGES
+from feddyn.data.datasets.synthetic import synthetic
+from feddyn.data.stored import Stored
+from feddyn.models import zoo
+from feddyn.solvers import SGD, Exact, OneStep, Solver
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm, where the method is more than that with its solver, and what a reader should know of it.
+
+    A method with a solver of its own takes only the `inherits` keys from a comparison's common solver.
+    """
+
+    algorithm: Callable[..., Algorithm]
+    label: str
+    about: str
+    solver: str | None = None
+    inherits: tuple[str, ...] = ()
+    pooled: bool = False
+
+
+METHODS: Mapping[str, Method] = {
+    "feddyn": Method(FedDyn, "FedDyn", "dynamic regularization, Algorithm 1 of the paper"),
+    "feddyn-onegd": Method(
+        FedDyn,
+        "FedDynOneGD",
+        "Algorithm 2: FedDyn with one gradient step of 1/alpha",
+        "onestep",
+        ("weight_decay",),
+    ),
+    "scaffold": Method(Scaffold, "SCAFFOLD", "control variates; transmits two models a round"),
+    "fedavg": Method(FedAvg, "FedAvg", "the mean of the devices' models, weighted by their data"),
+    "fedprox": Method(FedProx, "FedProx", "FedAvg with a quadratic penalty mu towards the server's model"),
+    "fedsplit": Method(FedSplit, "FedSplit", "operator splitting; mean = 'act' or 'all' at partial participation"),
+    "distributed-sgd": Method(
+        FedAvg, "Distributed SGD", "one full gradient step a device, averaged", "onestep", ("lr", "weight_decay")
+    ),
+    "centralised": Method(FedAvg, "Centralised", "all data in one place, the reference", pooled=True),
+}
+SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "onestep": OneStep, "exact": Exact}
+SOURCES: Mapping[str, Callable[..., Stored]] = {
+    "synthetic": synthetic,
+    **{name: partial(images, name) for name in IMAGES},
+    "shakespeare": speeches,
+}
+MODELS: Mapping[str, Callable[..., nn.Module]] = {
+    "linear": zoo.linear,
+    "mlp": zoo.mlp,
+    "cnn": zoo.cnn,
+    "lstm": zoo.lstm,
+    "resnet18": zoo.resnet18,
+}
+
+
+def label(name: str, parameters: Mapping[str, Any]) -> str:
+    """How tables and plots call a method."""
+    return METHODS[name].label + (" All" if parameters.get("mean") == "all" else "")

@@ -1,1 +1,0 @@
-"""Running a federation on one machine."""

@@ -1,0 +1,1 @@
+"""The theorems' lemmas and bounds, checked by machine on problems with known constants."""

@@ -1,0 +1,32 @@
+"""Figures: what they draw."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feddyn.records.reader import RunRecord
+from feddyn.records.record import Status
+from feddyn.reports import curves
+from feddyn.reports.records import Curve, Group
+
+
+def record(alpha: float, accuracies: list[float]) -> RunRecord:
+    history = [
+        {"round": number, "models": {"all": {"accuracy": accuracy}}} for number, accuracy in enumerate(accuracies, 1)
+    ]
+    setting = {"algorithm": {"name": "feddyn", "alpha": alpha}}
+    return RunRecord(Path(), "", setting, history, Status.INTERRUPTED, "", 1.0)
+
+
+def test_the_best_values_are_of_the_rounds_that_all_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second alpha has five rounds and is best in its last; after three, which all have, the first one is."""
+    pytest.importorskip("matplotlib")
+    drawn: list[Any] = []
+    monkeypatch.setattr(curves, "_save", lambda canvas, *_: drawn.append(canvas))
+    runs = [record(0.1, [0.2, 0.3, 0.35, 0.5, 0.9]), record(0.01, [0.2, 0.4, 0.3])]
+    curves.best_values(Group("alpha", [Curve("FedDyn", 0, run, "") for run in runs]), tmp_path, "best")
+    (axes,) = drawn[0].axes
+    (line,) = axes.lines
+    assert line.get_xydata().tolist() == [[0.01, 0.4], [0.1, 0.35]]
+    assert axes.get_ylabel() == "best test accuracy in 3 rounds"
