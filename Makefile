@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench browser clean
+.PHONY: demo test mutants lint bench browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
 
 test: .venv/installed
 	$(BIN)/pytest
+
+# Puts faults into copies of the source, one at a time, and fails where no test notices; see docs/mutants.md.
+mutants: .venv/installed
+	$(BIN)/python -m tests.mutants
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -76,13 +76,13 @@ def test_scaffold() -> None:
 
 @pytest.mark.parametrize("method", [feddyn.FedAvg(), feddyn.FedProx(0.3)])
 def test_means_weighted_by_data(method: feddyn.Algorithm) -> None:
-    """Found (1, 0) with share 0.5 and (4, 3) with share 1.5:  (0.5 + 6, 0 + 4.5) / 2 = (3.25, 2.25)."""
+    """Found (1, 0) with share 0.5 and (4, 3) with share 2.5:  (0.5 + 10, 0 + 7.5) / (0.5 + 2.5) = (3.5, 2.5)."""
     server = method.server(vector(9, 9))
     down = method.broadcast(server)
     _, one = method.report(down, {}, 0.5, feddyn.Solution(vector(1, 0)))
-    _, two = method.report(down, {}, 1.5, feddyn.Solution(vector(4, 3)))
+    _, two = method.report(down, {}, 2.5, feddyn.Solution(vector(4, 3)))
     total = {name: one[name] + two[name] for name in one}
-    assert torch.allclose(method.aggregate(server, total, 2, 10)["theta"], vector(3.25, 2.25))
+    assert torch.allclose(method.aggregate(server, total, 2, 10)["theta"], vector(3.5, 2.5))
 
 
 def test_fedprox_pulls_to_the_server() -> None:

@@ -11,6 +11,7 @@ import feddyn
 from feddyn.algorithms.base import State
 from feddyn.models.flat import FlatModel
 from feddyn.solvers import Work
+from feddyn.solvers.work import done
 
 METHODS: list[Any] = [
     pytest.param(feddyn.FedAvg(), id="fedavg"),
@@ -147,6 +148,22 @@ def test_every_epoch_visits_every_sample_once(size: int, batch: int | None) -> N
         assert sorted(rows.tolist()) == list(range(size))
 
 
+def test_batches_are_augmented_by_the_devices_seed_and_the_loss_is_not() -> None:
+    """A transform that, given a generator, makes noise of the samples: gradients are taken on noise, the same for equal
+    seeds, and the loss that exact solvers minimise on the samples as they are."""
+
+    def noise(x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
+        return x if generator is None else torch.randn(x.shape, generator=generator, dtype=dtype)
+
+    plain = make_work()
+    noisy = [Work(plain.model, plain.x, plain.y, 0, seed, noise) for seed in (8, 8, 80)]
+    gradients = [work.gradient().clone() for work in (plain, *noisy)]
+    assert torch.equal(gradients[1], gradients[2])
+    assert not torch.allclose(gradients[0], gradients[1])
+    assert not torch.allclose(gradients[1], gradients[3])
+    assert all(torch.equal(work.loss(plain.theta), plain.loss(plain.theta)) for work in noisy)
+
+
 def test_a_number_of_steps_goes_round_the_data() -> None:
     """7 steps of 5 on 12 samples: two epochs of 3 batches and one batch of a third."""
     seen = [len(step.batch) for step in make_work().steps(None, 7, 5)]
@@ -194,6 +211,36 @@ def test_exact_meets_its_tolerance() -> None:
     penalty = 0.1 * theta.sum() + 0.25 * ((theta - 1) ** 2).sum() + DECAY / 2 * (theta**2).sum()
     (g,) = torch.autograd.grad(work.loss(theta) + penalty, theta)
     assert float(g.norm()) <= 1e-12
+
+
+def test_exact_counts_its_gradients() -> None:
+    """On a quadratic Newton's method is there after one step: one gradient of every sample where it starts and one
+    where it ends; started at the minimum, one."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(7, width, generator=generator, dtype=torch.float64) for width in (3, 2))
+    model = FlatModel(nn.Linear(3, 2).double(), nn.functional.mse_loss)
+    exact, start = feddyn.Exact(tolerance=1e-9, weight_decay=DECAY), model.theta.clone()
+    for gradients in (2 * 7, 7):
+        work = Work(model, x, y, 0, 0)
+        start = exact(feddyn.Problem(start), work).theta
+        assert work.gradients == gradients
+
+
+def test_exact_shortens_steps_that_would_overshoot() -> None:
+    """The loss sqrt(1 + theta^2) from theta = 3: Newton's step goes to -theta^3 = -27, and further each time."""
+
+    def loss(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (1 + output.square()).sqrt().mean()
+
+    model = FlatModel(nn.Linear(1, 1, bias=False).double(), loss)
+    work = Work(model, torch.ones(1, 1, dtype=torch.float64), torch.zeros(1, 1), 0, 0)
+    found = feddyn.Exact()(feddyn.Problem(torch.tensor([3.0], dtype=torch.float64)), work)
+    assert float(found.theta) == pytest.approx(0, abs=1e-11)
+
+
+@pytest.mark.parametrize(("steps", "effort", "expected"), [(20, 0.51, 10), (3, 0.99, 2), (3, 0.01, 1), (7, 1.0, 7)])
+def test_a_slow_device_gets_the_whole_part_of_its_steps_done(steps: int, effort: float, expected: int) -> None:
+    assert done(steps, effort) == expected
 
 
 def test_exact_says_when_it_cannot() -> None:

@@ -10,6 +10,8 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
+from feddyn.engine.links import LOOK_BACK, _fractions
+from feddyn.engine.seeds import device_seeds
 
 SGD = feddyn.SGD(0.1, epochs=4, batch_size=5)
 EXACT = feddyn.Exact(weight_decay=0.05)
@@ -85,6 +87,51 @@ def test_devices_are_away_for_stretches() -> None:
     assert abs(away[1:].sum() / starts - 5) < 0.5
     alone = [links.answers(0, 150, [k]).offline == [k] for k in devices]
     assert alone == away[150].tolist()
+
+
+def test_the_chain_is_the_one_of_every_round_from_the_first_on() -> None:
+    """Step by step: a draw below `leave` sends a device offline, one from 1 - back on brings it back, and others leave
+    it as it is. With leave .004 and back .006 the last draw that matters is often older than the rounds that are drawn
+    at a time: none of 64 matters with a probability of .99^64 = 0.53."""
+    links, devices, rounds = feddyn.Links(leave=0.004, back=0.006), list(range(40)), 4 * LOOK_BACK
+    seeds = device_seeds(3, "offline", 0, devices)
+    draws = _fractions(seeds[:, None], np.arange(rounds, dtype=np.uint64))
+    offline, since, oldest = np.zeros(40, dtype=bool), np.zeros(40, dtype=int), 0
+    for t in range(rounds):
+        decides = (draws[:, t] < 0.004) | (draws[:, t] >= 0.994)
+        offline = np.where(decides, draws[:, t] < 0.004, offline)
+        since = np.where(decides, 0, since + 1)
+        oldest = max(oldest, int(since[offline].max(initial=0)))
+        assert links.answers(3, t, devices).offline == np.flatnonzero(offline).tolist()
+    assert oldest > 2 * LOOK_BACK
+
+
+def test_slow_devices_get_any_part_done_whatever_becomes_of_their_uploads() -> None:
+    """Of 8000 devices half the uploads are lost, and a quarter of the devices, of those that are left too, are slow:
+    about 1000, whose parts are uniform on [0, 1), with a mean of 1/2 to within 0.01."""
+    answers = feddyn.Links(lost=0.5, slow=0.25).answers(0, 0, range(8000))
+    parts = np.array([part for part in answers.effort if part < 1])
+    assert len(parts) / len(answers.counted) == pytest.approx(0.25, abs=0.04)
+    assert parts.mean() == pytest.approx(0.5, abs=0.05)
+    assert np.quantile(parts, [0.1, 0.9]) == pytest.approx([0.1, 0.9], abs=0.05)
+
+
+@pytest.mark.parametrize(("network", "stack"), [("linear", 1), ("tanh", 1), ("tanh", 4)])
+def test_the_work_of_slow_devices_is_the_whole_part_of_their_steps(
+    unbalanced: Stored, network: str, stack: int
+) -> None:
+    """Of 20 full-batch steps an effort of e gets max(1, floor(20 e)) done, and each is n_k gradients; the record says
+    how many were slow. One linear layer is trained in closed form, other models by autograd, alone or in stacks."""
+    model = nn.Linear(4, 3) if network == "linear" else nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    links = feddyn.Links(slow=0.6)
+    plan = feddyn.Plan(
+        model, unbalanced, feddyn.FedAvg(), feddyn.SGD(0.01, steps=20), 10, 1, stack=stack, links=links
+    )
+    (line,) = feddyn.Simulation(plan, workers=1)
+    efforts = links.answers(0, 0, range(10)).effort
+    steps = [max(1, int(20 * effort)) for effort in efforts]
+    assert line["gradients"] == sum(n * size for n, size in zip(steps, unbalanced.sizes, strict=True))
+    assert 0 < line["slow"] == sum(effort < 1 for effort in efforts) < 10
 
 
 @pytest.mark.parametrize("stack", [1, 4])

@@ -38,14 +38,6 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {name: (directory / name).read_bytes() for name in RECORD}
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    feddyn.simulate(**arguments(), out=out, workers=1)
-    assert not (out / "checkpoint").exists()
-    return contents(out)
-
-
 class Crash(BaseException):
     """The process is gone: nothing that follows is done."""
 

@@ -61,8 +61,10 @@ def test_slots_are_used_again() -> None:
     for round in range(300):
         put(store, [0, 1, 2, 3], round)
     assert max(store.slots.values()) < 8
+    assert store.changed == {0, 1, 2, 3}
     store.forget(2)
     assert 2 not in store
+    assert store.changed == {0, 1, 3}  # what is forgotten cannot be saved
     assert torch.equal(store.state(2)["latest"], torch.arange(3.0))
 
 

@@ -54,6 +54,28 @@ def test_a_million_terms_at_the_limit_stay_exact() -> None:
     assert float(sums.value(many)) == pytest.approx(count * float(term), rel=1e-15)
 
 
+@pytest.mark.parametrize("count", [2, 1000, 1_000_000])
+def test_both_halves_stay_whole_numbers_that_float64_holds(count: int) -> None:
+    """2^b terms below 2^(44-b) are up to 2^44 together, and their coarse halves 2^(44+c); what is left of a term is up
+    to 2^-(c+1), so the fine halves are up to 2^b 2^(62-b) 2^-(c+1) = 2^(61-c). Both are at most 2^53 for c = 8 and 9
+    only. Terms just below powers of two are the worst ones, for the coarse half near the limit and for the fine one
+    near half of a coarse unit."""
+    sums, bits = ExactSums(count), (count - 1).bit_length()
+    for power in range(-20, 44 - bits + 1):
+        term = torch.tensor([math.nextafter(2.0**power, 0)], dtype=torch.float64)
+        one = zeros(1)
+        assert sums.add(one, term)
+        assert bool((one.abs() * count <= 2.0**53).all()), power
+
+
+def test_a_thousand_terms_are_rounded_to_multiples_of_2_to_the_minus_52() -> None:
+    """A thousand times 2^-8 - 2^-52, one by one, is exactly what whole numbers say; were the coarse unit 2^-7, the fine
+    halves would pass 2^53 after 512 terms, and every further one would be rounded up by 2^-52."""
+    terms = torch.full((1000, 1), 2.0**-8 - 2.0**-52, dtype=torch.float64)
+    sums = ExactSums(1000)
+    assert float(sums.value(total(sums, terms))) == 1000 * (2**44 - 1) / 2**52
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 2.0**42, -(2.0**42)])
 def test_what_has_diverged_is_not_added(bad: float) -> None:
     sums, into = ExactSums(3), zeros(2)

@@ -32,6 +32,33 @@ def grid(kind: type[Theorem]) -> Iterator[Theorem]:
         yield kind(L, m, P, factor * kind.least_alpha(L, mu, m, P), mu)
 
 
+@pytest.mark.parametrize(
+    ("kind", "least", "recommended"),
+    [
+        (exact.StronglyConvex, 60, 60),
+        (exact.Convex, 50, 60 * 5**0.5),
+        (exact.Nonconvex, 200, 300),
+        (one_step.StronglyConvex, 125, 125),
+        (one_step.Convex, 100, 100 * 5**0.5),
+        (one_step.Nonconvex, 500, 500),
+    ],
+)
+def test_the_conditions_on_alpha_are_the_papers(kind: type[Theorem], least: float, recommended: float) -> None:
+    """L = 2, mu = 0.5, m = 10, P = 2, so m/P = 5. FedDyn: max(5 * 5 * 0.5, 30 * 2), 25 * 2, 20 * 2 * 5, recommended
+    the first, 30 * 2 sqrt(5), 30 * 2 * 5. FedDynOneGD: max(50 * 5 * 0.5, 50 * 2), 50 * 2, 50 * 2 * 5, recommended
+    the first, 50 * 2 sqrt(5), the third. Just below the least the theorem is refused."""
+    assert kind.at_best(2.0, 0.5, 10, 2).alpha == pytest.approx(recommended, rel=1e-12)
+    assert kind(2.0, 10, 2, least, 0.5).alpha == least
+    with pytest.raises(feddyn.InputError, match=f"holds for alpha of at least {least}, not"):
+        kind(2.0, 10, 2, 0.999 * least, 0.5)
+
+
+def test_strong_convexity_counts_where_it_is_larger() -> None:
+    """L = mu = 1, m/P = 100: 5 * 100 is above 30, and 50 * 100 above 50."""
+    assert exact.StronglyConvex.least_alpha(1.0, 1.0, 100, 1) == 500
+    assert one_step.StronglyConvex.least_alpha(1.0, 1.0, 100, 1) == 5000
+
+
 def lemma_sum(t: Theorem) -> tuple[float, float]:
     """kappa and kappa_0 by solving for the weights with which the proof adds its lemmas up, none of them negative.
 
