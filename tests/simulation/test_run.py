@@ -322,7 +322,10 @@ def test_the_key_covers_every_field(unbalanced: Stored) -> None:
         ({"cohort": 0}, "cohort must be"),
         ({"workers": 0}, "workers must be"),
         ({"state_memory": -1}, "state_memory must be"),
-        ({"cohort": 4, "solver": feddyn.OneStep()}, "the solver takes one device at a time, unlike SGD; use cohort = 1"),
+        (
+            {"cohort": 4, "solver": feddyn.OneStep()},
+            "the solver takes one device at a time, unlike SGD; use cohort = 1",
+        ),
         ({"cohort": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))}, "vmap does not work with this model"),
         (
             {"cohort": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))},
