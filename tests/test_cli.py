@@ -165,6 +165,8 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         "fedprox",
         "fedsplit",
         "distributed-sgd",
+        "adamw",
+        "momentum",
         "alpha",
         "mu",
     ):

@@ -91,6 +91,15 @@ def test_runs_that_the_engine_does_not_batch_are_not_batched() -> None:
     assert batches(planned) == ([], planned)
 
 
+def test_what_a_single_run_refuses_is_not_batched() -> None:
+    """SCAFFOLD needs a path, which AdamW has not."""
+    solver = {"name": "adamw", "epochs": 1}
+    for method, batched in (("scaffold", 0), ("fedavg", 1)):
+        _, methods = read(setting(method) | {"solver": solver, "sweep": {"space": {"solver": {"lr": [0.1, 0.2]}}}})
+        planned = [(candidate, plans(candidate.document)[0].plan) for candidate in grid(methods[0])]
+        assert [len(part) for part in batches(planned)] == [batched, 2 - 2 * batched]
+
+
 def test_random_values_are_the_same_for_the_same_seed() -> None:
     space = {"solver": {"lr": {"low": 0.01, "high": 1.0, "log": True}, "epochs": {"low": 1, "high": 5}}}
     document = {**setting("fedavg"), "sweep": {"search": "random", "trials": 5, "seed": 3, "space": space}}

@@ -63,6 +63,31 @@ def test_a_sweep_equals_single_runs(
         assert float(objectives[i]) == pytest.approx(run.history[-1]["models"]["all"]["objective"], abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["adamw", "momentum"])
+def test_a_sweep_of_other_solvers_equals_single_runs(unbalanced: Stored, kind: str) -> None:
+    """AdamW reports no path, so SCAFFOLD is swept with momentum only."""
+
+    def solver(lr: Any) -> feddyn.SGD | feddyn.AdamW:
+        common: dict[str, Any] = {"epochs": 2, "batch_size": 8, "weight_decay": 0.01, "lr_decay": 0.9}
+        return feddyn.AdamW(lr / 10, **common) if kind == "adamw" else feddyn.SGD(lr, **common, momentum=0.8)
+
+    torch.manual_seed(0)
+    module, other = nn.Linear(4, 3).double(), feddyn.FedAvg() if kind == "adamw" else feddyn.Scaffold()
+    sweep = Sweep(
+        module,
+        unbalanced,
+        [Group(feddyn.FedDyn(column(0.1, 0.5)), 2), Group(other, 2)],
+        solver(column(*LR * 2)),
+        seed=4,
+    )
+    sampler = Sampler(3, unbalanced.devices, 4, 4)
+    for t in range(4):
+        sweep.step(t, sampler.active(t))
+    for i, algorithm in enumerate((feddyn.FedDyn(0.1), feddyn.FedDyn(0.5), other, other)):
+        run = feddyn.simulate(module, unbalanced, algorithm, solver(LR[i % 2]), participation=3, rounds=4, seed=4)
+        assert torch.allclose(sweep.all_means()[i], run.models["all"], rtol=0, atol=1e-12)
+
+
 def test_the_closed_form_is_chosen_where_it_holds() -> None:
     def layers(*parts: nn.Module, loss: Loss = nn.functional.cross_entropy) -> int:
         found = linear_layers(FlatModel(nn.Sequential(*parts) if len(parts) > 1 else parts[0], loss))

@@ -12,8 +12,8 @@ Gradients enter with factors of their own for each coordinate, so there is no pa
 (SCAFFOLD) are refused.
 
 Weight decay is decoupled from the gradient, so it is not the slope of the weight_decay/2 ||theta||^2 that the reported
-objective has: with full batches the steps end only where g is nearly zero, whatever the decay, as long as the entries
-of theta stay below 1 / weight_decay. To minimise the objective itself, put the regularization into the loss.
+objective has: the steps come to rest where g = -weight_decay * theta * sqrt(v), entry by entry, and v itself vanishes
+with g where batches are full and old gradients forgotten. To minimise that objective, have it in the loss.
 """
 
 import math
