@@ -147,6 +147,31 @@ def test_settings_of_presets_repeat_too(monkeypatch: pytest.MonkeyPatch) -> None
         assert Path("out", name, "rounds.jsonl").read_bytes() == Path(f"again-{name}", "rounds.jsonl").read_bytes()
 
 
+def test_no_text_of_anybodys_moves_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In labels, file names, settings and errors: tables, progress, reports and what is left out of them."""
+    label = r"\u001b]0;title\u0007evil"
+    text = SMALL.replace("rounds = 6", "rounds = 2")
+    for number in (1, 2):
+        text += f'[[compare]]\nlabel = "{label} {number}"\nalgorithm = {{ name = "fedavg" }}\n'
+    Path("my.toml").write_text(text)
+    out = "out\x1b[2J"
+    assert call("run", "my.toml", "--out", out, monkeypatch=monkeypatch) == 0
+    Path(out, "broken\x1b").mkdir()
+    Path(out, "broken\x1b", "setting.toml").write_text("rounds =")
+    assert call("report", out, monkeypatch=monkeypatch) == 0
+    assert call("run", "no\x1bsuch.toml", monkeypatch=monkeypatch) == 2
+    assert call("run", "my.toml", "--set", "solver.\x1b=1", monkeypatch=monkeypatch) == 2
+    assert call("run", "--nosuch\x1b", monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr()
+    assert r"\x1b]0;title\x07evil 1" in said.out
+    assert r"broken\x1b" in said.out
+    assert r"no\x1bsuch.toml" in said.err
+    assert not {"\x1b", "\x07"} & set(said.out + said.err)
+    assert len(said.err.splitlines()) == 3
+
+
 def test_default_directories_are_never_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("my.toml").write_text(SINGLE)
     for _ in range(2):

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from feddyn.cli.outlook import Choice, as_setting
 from feddyn.paper import catalogue, study
@@ -63,6 +64,37 @@ def test_a_table_is_made_paused_and_completed(
     assert Path("out/report/index.html").stat().st_size > 1_000_000
     assert "a small table" in Path("out/report/tables/tiny.md").read_text()
     assert Path("out/report/figures/tiny-easy.pdf").exists()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_damaged_records_of_its_own_get_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a table, of the synthetic grid, and of a search: its list of trials, and a candidate's record."""
+    tables = ("reproduce", "tiny", "--row", "easy", "--method", "feddyn", "--out", "out", "--workers", "1")
+    assert call(*tables, "--rounds", "2", monkeypatch=monkeypatch) == 0
+    text = tomli_w.dumps(setting("feddyn") | {"sweep": {"space": {"solver": {"lr": [0.1]}}}})
+    Path("my.toml").write_text(text)
+    sweep = ("sweep", "my.toml", "--out", "sweep", "--workers", "1")
+    assert call(*sweep, monkeypatch=monkeypatch) == 0
+    (rounds,) = Path("out").glob("tiny-*/rounds.jsonl")
+    (candidate,) = Path("sweep").glob("feddyn-*/rounds.jsonl")
+    curves, trials = Path("out/synthetic/curves.jsonl"), Path("sweep/trials.jsonl")
+    curves.parent.mkdir()
+    curves.write_text("{}\n")
+    grid = ("reproduce", "synthetic", "--rounds", "1", "--row", "type1", "--out", "out", "--dry-run")
+    for file, words in ((rounds, tables), (trials, sweep), (candidate, sweep), (curves, grid)):
+        good = file.read_text()
+        for damage in ("[]", '{"round": 1}', '{"name": "x", "status": 3}', '{"objectives": [[]]}', "[" * 100_000):
+            if file == candidate:
+                trials.unlink(missing_ok=True)
+            file.write_text(damage + "\n")
+            capsys.readouterr()
+            assert call(*words, monkeypatch=monkeypatch) == 2
+            said = capsys.readouterr().err.splitlines()
+            assert len(said) == 1
+            assert said[0].startswith(f"feddyn: {file} is damaged (line 1: ")
+        file.write_text(good)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -1,9 +1,12 @@
 """`feddyn resume`: interrupted runs and comparisons, from the command line."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,28 @@ def interrupt(*words: str, cwd: Path, directory: str, number: int) -> tuple[int,
     return done.returncode, done.stderr
 
 
+def storm(*words: str, cwd: Path, watched: str, signals: Sequence[tuple[int, float]]) -> tuple[int, str]:
+    """Start a run and send it signals, each with a pause after it, as soon as a file has three lines."""
+    process = subprocess.Popen(
+        [*FEDDYN, *words],
+        cwd=cwd,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        # ignored where the tests run in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    file = cwd / watched
+    while process.poll() is None:
+        if file.exists() and file.read_bytes().count(b"\n") >= 3:
+            for number, pause in signals:
+                process.send_signal(number)
+                time.sleep(pause)
+            break
+        time.sleep(0.002)
+    return process.wait(), process.communicate()[1]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(number: int, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(SINGLE.replace("rounds = 6", "rounds = 40"))
@@ -61,6 +86,45 @@ def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(number: int, tmp_p
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     again = feddyn("resume", "part", cwd=tmp_path)
     assert (again.returncode, again.stdout.strip()) == (0, "part is complete: there is nothing to do")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that takes its time, and has done so."""
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "my.toml").write_text(SINGLE.replace("rounds = 6", "rounds = 400"))
+    assert feddyn("run", "my.toml", "--out", "whole", "--workers", "1", cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thirty_signals_end_a_run_as_one_does(long: Path, seed: int) -> None:
+    """At random instants, from its first rounds on: while it trains and saves itself, which it does after every round,
+    and while it ends. It says how to go on, and does, to the same bits."""
+    dice, out = random.Random(seed), f"part-{seed}"
+    words = ("run", "my.toml", "--out", out, "--checkpoint-rounds", "1", "--workers", str(1 + seed % 2))
+    code, said = storm(
+        *words,
+        cwd=long,
+        watched=f"{out}/rounds.jsonl",
+        signals=[(dice.choice([signal.SIGINT, signal.SIGTERM]), dice.random() * 0.03) for _ in range(30)],
+    )
+    assert (code, said.strip()) == (130, f"feddyn: interrupted; to go on: feddyn resume {out}")
+    assert json.loads((long / out / "summary.json").read_text())["status"] == "interrupted"
+    assert feddyn("resume", out, "--workers", "1", cwd=long).returncode == 0
+    for name in FILES:
+        assert (long / out / name).read_bytes() == (long / "whole" / name).read_bytes()
+
+
+def test_signals_to_a_run_that_is_over_show_no_traceback(tmp_path: Path) -> None:
+    """Those that come while tables and plots are made interrupt that, and those after it nothing."""
+    (tmp_path / "my.toml").write_text(SINGLE)
+    signals = [(signal.SIGINT, 0.02)] * 100
+    code, said = storm("run", "my.toml", "--out", "out", cwd=tmp_path, watched="out/summary.json", signals=signals)
+    assert code in (0, 130)
+    assert said.strip().startswith("feddyn: interrupted; " if code else "")
+    assert len(said.strip().splitlines()) == bool(code)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["status"] == "finished"
 
 
 def test_a_comparison_goes_on_with_the_method_it_was_at_and_those_after_it(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ MISSPELT = ("fedynn", "sdg", "lniear", "sythetic", "FedDyn", "sgd ", "5", "[]", 
 DOCUMENTS = (SINGLE, COMPARISON, SINGLE + "[links]\nlost = 0.1\n[target]\nmetric = 'accuracy'\nvalue = 0.9\n")
 KEYS = (
     *("solver.lr", "solver.epochs", "solver.batch_size", "solver.halve_every", "algorithm.alpha", "rounds", "seed"),
-    *("population.kind", "population.devices", "population.samples", "population.classes", "cohort", "nosuch", "a.b.c"),
+    *("population.kind", "population.devices", "population.samples", "population.classes", "stack", "nosuch", "a.b.c"),
     *("evaluation.every", "participation", "algorithm", "solver", "", *NAMES),
 )
 VALUES: tuple[Any, ...] = (

@@ -1,4 +1,4 @@
-"""SGD with momentum and AdamW, step by step against torch.optim, alone and stacked; and what the engine makes of them."""
+"""SGD with momentum and AdamW, step by step against torch.optim, alone and stacked, and in the engine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from feddyn.models.stacked import stacked
 from feddyn.runs.plan import table
 from feddyn.settings.building import plans
 from feddyn.solvers import Step, Work
-from feddyn.solvers.stack import Cohort
+from feddyn.solvers.stack import StackedWork
 from feddyn.solvers.stepwise import Stepwise
 
 SIZES = [12, 5, 21]
@@ -49,11 +49,11 @@ def make_work(network: nn.Module, k: int) -> Work:
     return Work(FlatModel(network), *samples(k), ROUND, 5 + k)
 
 
-def make_cohort(network: nn.Module, settings: int = 1) -> Cohort:
+def make_cohort(network: nn.Module, settings: int = 1) -> StackedWork:
     model, (x, y) = FlatModel(network), (torch.cat(parts) for parts in zip(*map(samples, range(3)), strict=True))
     starts = np.cumsum([0, *SIZES[:-1]])
     rows = Rows(x, y, starts, np.array(SIZES))
-    return Cohort(model, stacked(model), settings, rows, ROUND, np.arange(5, 8, dtype=np.uint64))
+    return StackedWork(model, stacked(model), settings, rows, ROUND, np.arange(5, 8, dtype=np.uint64))
 
 
 def make_problem(d: int) -> feddyn.Problem:
@@ -193,11 +193,11 @@ def test_feddyn_with_adamw_reaches_the_pooled_optimum(logistic: nn.Module, unbal
 @pytest.mark.parametrize(
     "solver", [feddyn.SGD(0.1, epochs=2, batch_size=8, momentum=0.8), feddyn.AdamW(0.01, epochs=2, batch_size=8)]
 )
-def test_cohorts_slow_devices_and_workers(logistic: nn.Module, unbalanced: Stored, solver: feddyn.Solver) -> None:
+def test_stacks_slow_devices_and_workers(logistic: nn.Module, unbalanced: Stored, solver: feddyn.Solver) -> None:
     arguments: dict[str, Any] = {"participation": 5, "rounds": 3, "links": feddyn.Links(slow=0.5)}
     runs = [
-        feddyn.simulate(logistic, unbalanced, feddyn.FedDyn(0.1), solver, **arguments, cohort=cohort, workers=workers)
-        for cohort, workers in ((1, 1), (3, 1), (3, 2))
+        feddyn.simulate(logistic, unbalanced, feddyn.FedDyn(0.1), solver, **arguments, stack=stack, workers=workers)
+        for stack, workers in ((1, 1), (3, 1), (3, 2))
     ]
     assert torch.allclose(runs[0].models["server"], runs[1].models["server"], rtol=0, atol=1e-12)
     assert torch.equal(runs[1].models["server"], runs[2].models["server"])

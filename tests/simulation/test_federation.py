@@ -48,12 +48,12 @@ def test_the_objective_is_the_loss_and_half_the_weight_decay_times_the_square(un
         assert figures["objective"] - figures["loss"] == pytest.approx(3.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("cohort", [1, 4])
-def test_gradients_are_counted_sample_by_sample(unbalanced: Stored, cohort: int) -> None:
+@pytest.mark.parametrize("stack", [1, 4])
+def test_gradients_are_counted_sample_by_sample(unbalanced: Stored, stack: int) -> None:
     """Two passes in batches of 4 over 10 + 40 + 15 samples are 130 gradients, whatever is left for the last batch."""
     model = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
     solver = feddyn.SGD(0.01, epochs=2, batch_size=4)
-    plan = feddyn.Plan(model, unbalanced, feddyn.FedAvg(), solver, [[0, 1, 2]], 1, cohort=cohort)
+    plan = feddyn.Plan(model, unbalanced, feddyn.FedAvg(), solver, [[0, 1, 2]], 1, stack=stack)
     (line,) = feddyn.Simulation(plan, workers=1)
     assert line["gradients"] == 130
 

@@ -124,9 +124,7 @@ def test_the_work_of_slow_devices_is_the_whole_part_of_their_steps(
     how many were slow. One linear layer is trained in closed form, other models by autograd, alone or in stacks."""
     model = nn.Linear(4, 3) if network == "linear" else nn.Sequential(nn.Linear(4, 3), nn.Tanh())
     links = feddyn.Links(slow=0.6)
-    plan = feddyn.Plan(
-        model, unbalanced, feddyn.FedAvg(), feddyn.SGD(0.01, steps=20), 10, 1, stack=stack, links=links
-    )
+    plan = feddyn.Plan(model, unbalanced, feddyn.FedAvg(), feddyn.SGD(0.01, steps=20), 10, 1, stack=stack, links=links)
     (line,) = feddyn.Simulation(plan, workers=1)
     efforts = links.answers(0, 0, range(10)).effort
     steps = [max(1, int(20 * effort)) for effort in efforts]

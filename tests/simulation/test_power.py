@@ -12,7 +12,7 @@ import feddyn
 from .test_resume import Crash, Faults, arguments, contents
 from .test_saving import resumed
 
-EVERY = feddyn.Every(rounds=2)
+EVERY = feddyn.CheckpointEvery(rounds=2)
 
 
 class Disk:

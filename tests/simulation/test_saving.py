@@ -13,7 +13,9 @@ from .test_resume import arguments, contents
 
 def stopped(out: Path, round: int, every: int) -> None:
     """A run that is saved every so many rounds and stopped after one."""
-    simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.Every(rounds=every))
+    simulation = feddyn.Simulation(
+        feddyn.Plan(**arguments()), out, workers=1, checkpoint=feddyn.CheckpointEvery(rounds=every)
+    )
     for line in simulation:
         if line["round"] == round:
             break
