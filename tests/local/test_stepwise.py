@@ -64,6 +64,7 @@ def make_problem(d: int) -> feddyn.Problem:
 def single(problem: feddyn.Problem, k: int) -> feddyn.Problem:
     assert isinstance(problem.prox, torch.Tensor)
     assert problem.tilt is not None
+    assert problem.center is not None
     return feddyn.Problem(problem.start, problem.tilt[k], float(problem.prox[k]), problem.center)
 
 
@@ -77,6 +78,7 @@ def by_torch(solver: Stepwise, rate: float, problem: feddyn.Problem, work: Work)
         assert isinstance(solver, feddyn.SGD)
         optimizer = torch.optim.SGD([theta], rate, solver.momentum, weight_decay=solver.weight_decay)
     assert problem.tilt is not None
+    assert problem.center is not None
     for rows, _ in work.steps(solver.epochs, solver.steps, solver.batch_size):
         output = work.model.function(theta, work.x[rows])
         penalty = problem.tilt @ theta + problem.prox / 2 * (theta - problem.center).square().sum()

@@ -157,7 +157,8 @@ def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
         "feddyn.simulate(**case, out='part', resume=True)\n"
         "feddyn.simulate(**case, out='whole')\n"
     )
-    done = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path, PYTHONPATH=str(ROOT))
+    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    done = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the output directory used is in use") == 2
     assert json.loads((tmp_path / "free" / "summary.json").read_text())["status"] == "finished"
