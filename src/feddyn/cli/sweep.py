@@ -15,7 +15,7 @@ from feddyn.records.comparison import FILE
 from feddyn.reports.tables import Table, transmitted
 
 if TYPE_CHECKING:
-    from feddyn.search.space import Method, Outcome
+    from feddyn.search.space import Outcome, SearchedMethod
     from feddyn.settings.documents import Document
 
 SHOWN = 8
@@ -90,7 +90,7 @@ def _figure(outcome: "Outcome") -> str:
     return outcome.status if outcome.status == "diverged" else f"{outcome.metric} {outcome.value:.4f}"
 
 
-def _table(methods: "Sequence[Method]", found: "Sequence[Outcome]") -> Table:
+def _table(methods: "Sequence[SearchedMethod]", found: "Sequence[Outcome]") -> Table:
     rows, targets = [], any("target" in method.document for method in methods)
     for method in methods:
         mine: dict[str, Outcome] = {}

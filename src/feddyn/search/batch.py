@@ -15,8 +15,8 @@ from feddyn.engine.rehearsal import confined
 from feddyn.records.record import Line, Status
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import EXPLODED
+from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
-from feddyn.search.sweep import Group, Sweep
 from feddyn.solvers.base import Batchable
 
 LARGEST = 64
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
             runs.setdefault(_kind(other.algorithm), []).append(other.algorithm)
         groups = [Group(_columns(algorithms, like), len(algorithms)) for algorithms in runs.values()]
         numbers = {name: _column([solver.numbers[name] for solver in solvers], like) for name in solvers[0].numbers}
-        sweep = Sweep(
+        sweep = Lockstep(
             plan.model,
             plan.population,
             groups,

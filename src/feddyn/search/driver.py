@@ -15,7 +15,7 @@ from feddyn.records.lines import append_lines, count, figure, read_lines, read_r
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Start
 from feddyn.search.batch import batches
-from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid
+from feddyn.search.space import Candidate, Outcome, Search, SearchedMethod, Trials, grid
 from feddyn.settings.building import plans
 
 FILE = "trials.jsonl"
@@ -32,7 +32,7 @@ class Searching:
         self._known = dict(read_lines(directory / FILE, _known))
         self._shared: dict[str, Any] = {}
 
-    def outcomes(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def outcomes(self, how: Search, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         """(done, of how many, outcome) as candidates of a method are completed."""
         for done, total, outcome in self._grid(methods) if how.search == "grid" else self._sampled(how, methods):
             self.found.append(outcome)
@@ -42,7 +42,7 @@ class Searching:
                 append_lines(self.directory / FILE, [{"name": name, **self._known[name]}])
             yield done, total, outcome
 
-    def _grid(self, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def _grid(self, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         done: dict[str, int] = {}
         todo = {method.label: grid(method) for method in methods}
 
@@ -64,7 +64,7 @@ class Searching:
         for candidate, plan in rest:
             yield count(self._train(candidate, plan, None))
 
-    def _sampled(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def _sampled(self, how: Search, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         assert how.trials is not None
         for method in methods:
             first = self._plan(method.first())

@@ -61,7 +61,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Method:
+class SearchedMethod:
     """A method of the sweep: its setting, and what is searched for it."""
 
     label: str
@@ -116,7 +116,7 @@ class Outcome(NamedTuple):
         return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
 
 
-def read(document: Document) -> tuple[Search, list[Method]]:
+def read(document: Document) -> tuple[Search, list[SearchedMethod]]:
     """A setting with a [sweep] table."""
     table = document.get("sweep")
     if not isinstance(table, dict):
@@ -136,7 +136,7 @@ def read(document: Document) -> tuple[Search, list[Method]]:
                 if key.partition(".")[0] not in ("algorithm", "solver"):
                     raise InputError(f"sweep.space.{key}: in a comparison, search keys of algorithm and solver only")
         used |= set(mine)
-        methods.append(Method(label, single, mine))
+        methods.append(SearchedMethod(label, single, mine))
     for key in dimensions:
         if key not in used:
             known = set().union(*(keys(single) for _, single in singles))
@@ -167,7 +167,7 @@ def _dimension(key: str, value: object, search: Search) -> Values | Range:
     raise InputError(f"{where} must be a list of values or {{ low = ..., high = ... }}, not {value!r}")
 
 
-def grid(method: Method) -> list[Candidate]:
+def grid(method: SearchedMethod) -> list[Candidate]:
     """All combinations of a method's values."""
     lists = [values for values in method.space.values() if isinstance(values, list)]
     return [method.candidate(dict(zip(method.space, values, strict=True))) for values in itertools.product(*lists)]
@@ -176,7 +176,7 @@ def grid(method: Method) -> list[Candidate]:
 class Trials:
     """Optuna's side of a search for one method: it proposes values, and may give a trial up early."""
 
-    def __init__(self, search: Search, method: Method, rounds: int, maximise: bool):
+    def __init__(self, search: Search, method: SearchedMethod, rounds: int, maximise: bool):
         try:
             import optuna
         except ImportError:
@@ -220,7 +220,7 @@ class Trials:
             self._study.tell(self._trial, value)
 
 
-def best(methods: Sequence[Method], outcomes: Sequence[Outcome]) -> Document:
+def best(methods: Sequence[SearchedMethod], outcomes: Sequence[Outcome]) -> Document:
     """The best candidate of every method as one setting, for `feddyn run`."""
     winners = {}
     for method in methods:
