@@ -14,11 +14,13 @@ FILE = "comparison.json"
 
 
 def write_comparison(directory: Path, named: "Sequence[Named]") -> None:
-    """The label and the whole setting of every run; a single run's is in its own record."""
-    from feddyn.records.files import write_whole
+    """The label and the whole setting of every run, and the code they name; a single run's is in its own record."""
+    from feddyn.records.files import write_code, write_whole
 
     if len(named) > 1:
         runs = [{"label": label, "setting": plan.setting()} for label, plan in named]
+        for _, plan in named:
+            write_code(directory, plan.code)
         write_whole(directory / FILE, [json.dumps({"runs": runs}, indent=1).encode()])
 
 

@@ -9,7 +9,7 @@ import click
 
 import feddyn
 from feddyn.cli.comparison import read_comparison, write_comparison
-from feddyn.cli.data import provide_for
+from feddyn.cli.data import provide
 from feddyn.cli.engine import engine, rounds, simulation
 from feddyn.cli.show import leads, new, progress, show
 from feddyn.errors import DivergenceError, FeddynError
@@ -36,12 +36,10 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.settings.building import plans
     from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
-    provide_for(document)
-    named = plans(document, changes, seed)
-    name = "demo" if file is None else file.stem
+    file = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    named = plans(read(file), changes, seed, folder=file.parent, fetch=provide)
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
-    directory = out or new(Path("runs"), f"{name}-{unique}")
+    directory = out or new(Path("runs"), f"{file.stem}-{unique}")
     simulations = _simulations(named, directory, options)
     if leads():
         claim(directory)
@@ -62,8 +60,7 @@ def resume(directory: Path, **options: Any) -> None:
     named = []
     runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
     for label, document in runs:
-        provide_for(document)
-        named += [Named(label, plan) for _, plan in plans(document)]
+        named += [Named(label, plan) for _, plan in plans(document, folder=directory, fetch=provide)]
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status in ("finished", "target reached") for simulation in simulations.values()):
         if leads():

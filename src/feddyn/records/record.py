@@ -1,6 +1,7 @@
 """The record of a run: a directory that says everything about it, and that nothing ever overwrites.
 
 setting.toml        complete: it alone repeats the run
+code/               the source files outside of feddyn that the setting names, if it does
 rounds.jsonl        a line a round; the same bits for equal settings
 timings.jsonl       everything that differs between two equal runs
 summary.json        how it ended
@@ -30,7 +31,7 @@ from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
 from feddyn.errors import FeddynError, InputError
-from feddyn.records.files import refuse_links, write_whole
+from feddyn.records.files import refuse_links, write_code, write_whole
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
@@ -63,12 +64,13 @@ def claim(directory: Path) -> Path:
 class Record:
     """Writes a run down while it goes on. While it is open, no other process can open it."""
 
-    def __init__(self, directory: Path, setting: Setting):
-        """Start a record, in a new directory."""
+    def __init__(self, directory: Path, setting: Setting, code: Mapping[str, bytes] | None = None):
+        """Start a record, in a new directory; `code` has the source files that the setting names."""
         self._lock_up(claim(directory))
         try:
             text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
             write_whole(directory / "setting.toml", [text.encode()])
+            write_code(directory, code or {})
         except OSError as error:
             raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
         self._open("started")

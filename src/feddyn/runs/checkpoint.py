@@ -23,9 +23,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
+from feddyn.engine.store import Store
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import sha256, write_whole
-from feddyn.engine.store import Store
 
 KEPT = 2
 NAME = re.compile(r"(\.)?\d{6,}\.(json|(server|devices)\.safetensors)(?(1)\.part)")

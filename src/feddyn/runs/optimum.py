@@ -8,11 +8,11 @@ from torch import nn
 
 from feddyn.algorithms.fedavg import FedAvg
 from feddyn.data.stored import Stored
-from feddyn.errors import InputError
-from feddyn.solvers.exact import Exact
 from feddyn.engine.evaluation import Evaluation
+from feddyn.errors import InputError
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Simulation
+from feddyn.solvers.exact import Exact
 
 
 def optimum(model: nn.Module, population: Stored, weight_decay: float) -> float:

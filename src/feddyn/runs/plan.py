@@ -11,16 +11,16 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.errors import InputError
-from feddyn.identity import describe
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
-from feddyn.models.flat import FlatModel, Loss
 from feddyn.engine.evaluation import Evaluation, Target
 from feddyn.engine.grouping import cohort_size
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation, Sampler
+from feddyn.errors import InputError
+from feddyn.identity import describe
+from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.record import Setting
+from feddyn.solvers.sgd import SGD
+from feddyn.solvers.work import Solver
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Plan:
     """A run before it starts.
 
     `origin` says how to make the initial model again, empty if it exists only in memory; `cohort` how many devices are
-    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail. `named` has
+    the parts of the setting that a settings file names, and `code` the source files that those names stand for.
     """
 
     model: nn.Module
@@ -44,6 +45,8 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
     cohort: int | None = None
     links: Links | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         require_whole("", "rounds", self.rounds, 1)
@@ -53,13 +56,10 @@ class Plan:
             if not isinstance(value := getattr(self, name), kind):
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
-        if self.links and self.links.slow > 0 and not isinstance(self.solver, SGD):
-            raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
         for name in ("solver", "loss"):
             if not callable(value := getattr(self, name)) or isinstance(value, type):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
-        if self.target is not None and self.target.model not in self.evaluation.models:
-            raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
+        require_fitting(self.solver, self.evaluation, self.target, self.links)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -95,9 +95,18 @@ class Plan:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
             parts["target"] = _fields(self.target)
+        parts |= self.named
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
-        needs += ["loss"] if "loss" in parts else []
+        needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
         return {"needs": needs, **parts} if needs else parts
+
+
+def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | None, links: Links | None) -> None:
+    """Refuse parts of a plan that do not fit together, whatever the data."""
+    if links and links.slow > 0 and not isinstance(solver, SGD):
+        raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
+    if target is not None and target.model not in evaluation.models:
+        raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
 
 
 def table(part: object) -> dict[str, Any]:

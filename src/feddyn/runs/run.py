@@ -13,18 +13,18 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
-from feddyn.solvers.work import Solver
-from feddyn.models.flat import Loss, with_parameters
 from feddyn.engine.evaluation import Evaluation, Figures, Name, Target
+from feddyn.engine.executors.ranks import ranks
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
 from feddyn.engine.participation import Participation, Sampler
-from feddyn.runs.plan import Plan
-from feddyn.engine.executors.ranks import ranks
-from feddyn.records.record import Line, Setting, key
-from feddyn.runs.saving import Every, Saver
 from feddyn.engine.trainer import HELP
+from feddyn.errors import DivergenceError, FeddynError, InputError, nearest
+from feddyn.models.flat import Loss, with_parameters
+from feddyn.records.record import Line, Setting, key
+from feddyn.runs.plan import Plan
+from feddyn.runs.saving import Every, Saver
+from feddyn.solvers.work import Solver
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
@@ -111,7 +111,8 @@ class Simulation:
             raise InputError(f"target: there is no {plan.target.metric} for this model and data; there is: {known}")
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
-        self._saver = Saver(self.out, setting, checkpoint or Every(), self._group) if self.out else None
+        every = checkpoint or Every()
+        self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
         self._resume = bool(resume)
         if self.out:
             _refuse_unseen(setting, self.out, resume)

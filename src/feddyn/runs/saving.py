@@ -8,11 +8,11 @@ from typing import Any
 
 from feddyn.algorithms.base import Vector
 from feddyn.checks import require_number, require_whole
-from feddyn.runs.checkpoint import Checkpoints, Position
-from feddyn.engine.federation import Federation
 from feddyn.engine.executors.ranks import Ranks
-from feddyn.records.record import Line, Record, Setting, ended, key, results
+from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
+from feddyn.records.record import Line, Record, Setting, ended, key, results
+from feddyn.runs.checkpoint import Checkpoints, Position
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
     what it needs; all of them call every function."""
 
-    def __init__(self, directory: Path, setting: Setting, every: Every, group: Ranks | None):
-        self.directory, self.setting, self.every, self.group = directory, setting, every, group
+    def __init__(self, directory: Path, setting: Setting, every: Every, group: Ranks | None, code: Mapping[str, bytes]):
+        self.directory, self.setting, self.every, self.group, self.code = directory, setting, every, group, code
         self.writes = group is None or group.rank == 0
         self.checkpoints = Checkpoints(directory / "checkpoint", key(setting))
         self._saved, self._clock = 0, time.monotonic()
@@ -58,7 +58,7 @@ class Saver:
             if self.writes and resume and (self.directory / "setting.toml").exists():
                 self._record = Record.resume(self.directory, self.setting)
                 return self._go_back(self._record, federation)
-            self._record = Record(self.directory, self.setting) if self.writes else None
+            self._record = Record(self.directory, self.setting, self.code) if self.writes else None
             return None, []
 
         position, lines = read() if self.group is None else self.group.from_first(self.group.guarded(read))

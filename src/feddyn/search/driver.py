@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from feddyn.errors import DivergenceError
+from feddyn.errors import DivergenceError, InputError
 from feddyn.paper.study import Start, append_lines, lines, read_lines
 from feddyn.runs.plan import Plan
 from feddyn.search.batch import batches
-from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid
+from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid, some
 from feddyn.settings.building import plans
+from feddyn.settings.checking import draft
 
 FILE = "trials.jsonl"
 GIVEN_UP = "given up"
@@ -20,10 +21,10 @@ GIVEN_UP = "given up"
 
 class Searching:
     """A search in a directory; `found` fills up. What is in the directory from before is not trained again. Without
-    `batch`, every candidate has a record of its own."""
+    `batch`, every candidate has a record of its own. Code of one's own is looked for in `folder`."""
 
-    def __init__(self, directory: Path, start: Start, batch: bool = True):
-        self.directory, self._start, self._batch = directory, start, batch
+    def __init__(self, directory: Path, start: Start, batch: bool = True, folder: Path = Path()):
+        self.directory, self._start, self._batch, self._folder = directory, start, batch, folder
         self.found: list[Outcome] = []
         self._known = {line.pop("name"): line for line in read_lines(directory / FILE)}
         self._shared: dict[str, Any] = {}
@@ -79,7 +80,7 @@ class Searching:
         return Outcome(**{**line, "candidate": candidate}) if line and line["status"] != GIVEN_UP else None
 
     def _plan(self, candidate: Candidate) -> Plan:
-        ((_, plan),) = plans(candidate.document, shared=self._shared)
+        ((_, plan),) = plans(candidate.document, shared=self._shared, folder=self._folder)
         return plan
 
     def _train(self, candidate: Candidate, plan: Plan, trials: Trials | None) -> Outcome:
@@ -107,6 +108,20 @@ class Searching:
             except DivergenceError:
                 pass  # the outcome says so
         return _outcome(candidate, plan, run.history, run.status)
+
+
+def require_sound(methods: Sequence[Method], folder: Path = Path()) -> list[str]:
+    """Check every value that is searched, without any data; the sources of the data that will be needed."""
+    sources = []
+    for method in methods:
+        first = method.first()
+        trials = [{**first.changes, key: value} for key, values in method.space.items() for value in some(values)]
+        for candidate in (first, *map(method.candidate, trials)):
+            try:
+                sources.append(draft(candidate.document, folder).single["population"]["source"])
+            except InputError as error:
+                raise InputError(f"{method.label}: {error}" if len(methods) > 1 else str(error)) from None
+    return list(dict.fromkeys(sources))
 
 
 def _metric(plan: Plan) -> tuple[str, str]:
