@@ -10,7 +10,6 @@ checkpoint/         while it goes on: all that is needed to go on after a crash
 lock                held by the process that writes here
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,8 +18,8 @@ import re
 import time
 import tomllib
 import weakref
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -33,13 +32,19 @@ from feddyn.algorithms.base import Vector
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import refuse_links, write_code, write_whole
 
+try:
+    import fcntl
+except ImportError:  # not a Unix
+    fcntl = None  # type: ignore[assignment]
+
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
 
 
 HEADING = "# feddyn run "
 """Begins the first line of a setting.toml; then comes the setting's key."""
-LEFTOVERS = ("lock", ".setting.toml.part")
+LOCK = "lock" if fcntl else "lock.pid"
+LEFTOVERS = (LOCK, ".setting.toml.part")
 """What a process that was killed before it began leaves behind."""
 
 
@@ -208,14 +213,27 @@ def require_unchanged(directory: Path, setting: Mapping[str, Any]) -> None:
             )
 
 
-def _lock(directory: Path) -> IO[bytes]:
-    """The right to write to a directory, which the system takes back when the process ends, however it does."""
+@contextmanager
+def _lock(directory: Path) -> Iterator[IO[bytes]]:
+    """The right to write to a directory, which the system takes back when the process ends, however it does; on systems
+    that do not, it is a file that names the process and is removed in the end."""
+    path = directory / LOCK
     try:
-        file = (directory / "lock").open("ab")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = path.open("ab" if fcntl else "xb")
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            file.write(str(os.getpid()).encode())
+            file.flush()
     except BlockingIOError:
         file.close()
         raise InputError(f"the run in {directory} is in use by a living process: wait for it, or end it") from None
+    except FileExistsError:
+        process = f"the process {path.read_text()}: wait for it, or if it is gone, remove {path}"
+        raise InputError(f"the run in {directory} is in use by {process}") from None
     except OSError as error:
         raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
-    return file
+    with file:
+        yield file
+    if not fcntl:
+        path.unlink()
