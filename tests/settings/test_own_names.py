@@ -216,6 +216,27 @@ def test_a_search_over_a_parameter_of_an_own_method(mine: Path, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
 
 
+def test_the_example_of_the_docs_runs(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    for name, kind in (("mine.py", "python"), ("waves.toml", "toml")):
+        (tmp_path / name).write_text(text.partition(f"```{kind}\n# {name}")[2].partition("```")[0].partition("\n")[2])
+    ((_, plan),) = plans(read(tmp_path / "waves.toml"), ["rounds=3"], folder=tmp_path)
+    first, *_, last = Simulation(plan, workers=2)
+    assert last["models"]["all"]["loss"] < first["models"]["all"]["loss"]
+
+
+def test_ranks_run_own_parts_too(mine: Path, tmp_path: Path) -> None:
+    one = feddyn("run", "my.toml", "--out", tmp_path / "one", cwd=mine)
+    assert one.returncode == 0, one.stderr
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "feddyn", "run", "my.toml"]
+    two = subprocess.run(
+        [sys.executable, *words, "--out", str(tmp_path / "two")], cwd=mine, capture_output=True, text=True, timeout=240
+    )
+    assert two.returncode == 0, two.stderr
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
 def test_equal_code_gives_equal_settings_everywhere(mine: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     (there / "deep").mkdir(parents=True)
