@@ -91,7 +91,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
     target = _target(single["target"]) if "target" in single else None
     require_fitting(solver, evaluation, target, links)
     loss = LOSSES["cross-entropy"]
-    if "loss" in single:
+    if single.get("loss", "cross-entropy") != "cross-entropy":
         loss, named["loss"] = _loss(single["loss"], code)
     found = Draft(
         single,
