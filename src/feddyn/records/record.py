@@ -1,6 +1,7 @@
 """The record of a run: a directory that says everything about it, and that nothing ever overwrites.
 
 setting.toml        complete: it alone repeats the run
+code/               the source files outside of feddyn that the setting names, if it does
 rounds.jsonl        a line a round; the same bits for equal settings
 timings.jsonl       everything that differs between two equal runs
 summary.json        how it ended
@@ -10,7 +11,6 @@ checkpoint/         while it goes on: all that is needed to go on after a crash
 lock                held by the process that writes here
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,8 +19,8 @@ import re
 import time
 import tomllib
 import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -30,8 +30,13 @@ import tomli_w
 from safetensors import SafetensorError, deserialize
 
 from feddyn.errors import FeddynError, InputError
-from feddyn.records.files import refuse_links, write_whole
+from feddyn.records.files import refuse_links, write_code, write_whole
 from feddyn.records.lines import read_rounds, strictly, table, text
+
+try:
+    import fcntl
+except ImportError:  # not a Unix
+    fcntl = None  # type: ignore[assignment]
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
@@ -59,7 +64,8 @@ class Status(StrEnum):
 
 HEADING = "# feddyn run "
 """Begins the first line of a setting.toml; then comes the setting's key."""
-LEFTOVERS = ("lock", ".setting.toml.part")
+LOCK = "lock" if fcntl else "lock.pid"
+LEFTOVERS = (LOCK, ".setting.toml.part")
 """What a process that was killed before it began leaves behind."""
 
 
@@ -86,12 +92,13 @@ def claim(directory: Path) -> Path:
 class Record:
     """Writes a run down while it goes on. While it is open, no other process can open it."""
 
-    def __init__(self, directory: Path, setting: Setting):
-        """Start a record, in a new directory."""
+    def __init__(self, directory: Path, setting: Setting, code: Mapping[str, bytes] | None = None):
+        """Start a record, in a new directory; `code` has the source files that the setting names."""
         self._lock_up(claim(directory))
         try:
             text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
             write_whole(directory / "setting.toml", [text.encode()])
+            write_code(directory, code or {})
         except OSError as error:
             raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
         self._open("started")
@@ -239,14 +246,27 @@ def require_unchanged(directory: Path, setting: Mapping[str, Any]) -> None:
             )
 
 
-def _lock(directory: Path) -> IO[bytes]:
-    """The right to write to a directory, which the system takes back when the process ends, however it does."""
+@contextmanager
+def _lock(directory: Path) -> Iterator[IO[bytes]]:
+    """The right to write to a directory, which the system takes back when the process ends, however it does; on systems
+    that do not, it is a file that names the process and is removed in the end."""
+    path = directory / LOCK
     try:
-        file = (directory / "lock").open("ab")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = path.open("ab" if fcntl else "xb")
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            file.write(str(os.getpid()).encode())
+            file.flush()
     except BlockingIOError:
         file.close()
         raise InputError(f"the run in {directory} is in use by a living process: wait for it, or end it") from None
+    except FileExistsError:
+        process = f"the process {path.read_text()}: wait for it, or if it is gone, remove {path}"
+        raise InputError(f"the run in {directory} is in use by {process}") from None
     except OSError as error:
         raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
-    return file
+    with file:
+        yield file
+    if not fcntl:
+        path.unlink()

@@ -111,7 +111,8 @@ class Simulation:
         initial = self._group.guarded(self._initial)
         self.run = Run(setting, plan.model, self.federation.models, initial)
         self._start_norm = float(self.federation.initial.norm())
-        self._saver = Saver(self.out, setting, checkpoint or CheckpointEvery(), self._group) if self.out else None
+        every = checkpoint or CheckpointEvery()
+        self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
         self._resume = bool(resume)
         if self.out:
             _refuse_unseen(setting, self.out, resume)
