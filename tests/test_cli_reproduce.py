@@ -14,7 +14,7 @@ from feddyn.paper.catalogue import Experiment, PaperRun, experiments
 from feddyn.paper.estimate import Calibration
 from feddyn.paper.published import Row
 from feddyn.reports import report
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import expand
 from tests.experiments.tiny import ROUNDS, job, setting
 from tests.test_cli import call, real

@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.records.reader import load as load
     from feddyn.runs.plan import Plan as Plan
     from feddyn.runs.run import Run as Run
-    from feddyn.runs.run import Simulation as Simulation
-    from feddyn.runs.run import simulate as simulate
     from feddyn.runs.saving import CheckpointEvery as CheckpointEvery
+    from feddyn.runs.simulation import Simulation as Simulation
+    from feddyn.runs.simulation import simulate as simulate
     from feddyn.solvers import SGD as SGD
     from feddyn.solvers import AdamW as AdamW
     from feddyn.solvers import Exact as Exact
@@ -60,7 +60,8 @@ _HOMES = {
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
-    "feddyn.runs.run": ("Run", "Simulation", "simulate"),
+    "feddyn.runs.run": ("Run",),
+    "feddyn.runs.simulation": ("Simulation", "simulate"),
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.theory.suggest": ("suggest_alpha",),
 }

@@ -8,7 +8,8 @@ from feddyn.paper import study
 from feddyn.paper.catalogue import Experiment, PaperRun
 from feddyn.paper.published import Row
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Lines, Run, Simulation
+from feddyn.runs.run import Run
+from feddyn.runs.simulation import Lines, Simulation
 from feddyn.settings.building import plans
 from tests.experiments.tiny import ROUNDS, job, setting
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 from feddyn.settings.documents import read
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from feddyn.paper.catalogue import COLUMNS, experiments
+from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
-from feddyn.records.record import Status
 from feddyn.reports.paper import Count, table
 from feddyn.reports.records import Entry
 

@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 
 from feddyn.errors import InputError
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 from feddyn.settings.code import Code
 from feddyn.settings.documents import Document, read

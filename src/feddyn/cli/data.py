@@ -95,7 +95,7 @@ def partition(
     """Show how a split distributes the classes of a data set over devices; several splits are compared."""
     from feddyn.data.datasets import sources
     from feddyn.data.datasets.federations import save_split, split_labels
-    from feddyn.records.record import claim
+    from feddyn.records.writer import claim
     from feddyn.reports import heterogeneity
 
     wanted: list[tuple[str, dict[str, Any]]] = [("IID", {"split": "iid"})] if iid else []

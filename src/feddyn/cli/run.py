@@ -14,11 +14,11 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
-from feddyn.records.record import Status
+from feddyn.records.layout import Status
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
-    from feddyn.runs.run import Simulation
+    from feddyn.runs.simulation import Simulation
     from feddyn.settings.building import Named
 
 
@@ -34,7 +34,8 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
     Under torchrun, all ranks run the setting together.
     """
-    from feddyn.records.record import claim, key
+    from feddyn.records.layout import key
+    from feddyn.records.writer import claim
     from feddyn.settings.building import plans
     from feddyn.settings.documents import read
 

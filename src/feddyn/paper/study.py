@@ -13,9 +13,9 @@ from typing import Any
 
 from feddyn.errors import DivergenceError
 from feddyn.paper.catalogue import Experiment, PaperRun
+from feddyn.records.layout import Line, Status, ended
 from feddyn.records.lines import read_rounds
-from feddyn.records.record import Line, Status, ended
-from feddyn.runs.run import Start
+from feddyn.runs.simulation import Start
 from feddyn.settings.building import plans
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.records.files import write_code, write_whole
+from feddyn.records.layout import Setting
 from feddyn.records.lines import strictly, table, text
-from feddyn.records.record import Setting
 
 FILE = "comparison.json"
 

@@ -19,7 +19,7 @@ from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.records.record import Setting
+from feddyn.records.layout import Setting
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
 

@@ -14,7 +14,8 @@ from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
 from feddyn.errors import FeddynError
-from feddyn.records.record import Line, Record, Setting, Status, ended, key, results
+from feddyn.records.layout import Line, Setting, Status, ended, key, results
+from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
 
 

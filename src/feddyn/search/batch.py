@@ -12,9 +12,9 @@ from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
 from feddyn.engine.rehearsal import confined
-from feddyn.records.record import Line, Status
+from feddyn.records.layout import Line, Status
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import EXPLODED
+from feddyn.runs.simulation import EXPLODED
 from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
 from feddyn.solvers.base import Batchable

@@ -13,7 +13,7 @@ from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Start
+from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
 from feddyn.search.space import Candidate, Outcome, Search, SearchedMethod, Trials, grid, some
 from feddyn.settings.building import plans
