@@ -10,11 +10,11 @@ import tomli_w
 
 from feddyn.cli.outlook import Choice, as_setting
 from feddyn.paper import catalogue, study
-from feddyn.paper.catalogue import Experiment, Job, experiments
+from feddyn.paper.catalogue import Experiment, PaperRun, experiments
 from feddyn.paper.estimate import Calibration
 from feddyn.paper.published import Row
 from feddyn.reports import report
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import expand
 from tests.experiments.tiny import ROUNDS, job, setting
 from tests.test_cli import call, real
@@ -25,7 +25,7 @@ TINY = Experiment(
     "table",
     "a small table",
     [job(m, "easy", (0.9,)) for m in ("feddyn", "scaffold", "fedavg", "fedprox")]
-    + [Job("long", "feddyn", "tiny", setting("feddyn") | {"participation": 1.0})],
+    + [PaperRun("long", "feddyn", "tiny", setting("feddyn") | {"participation": 1.0})],
     ROWS,
 )
 

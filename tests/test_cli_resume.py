@@ -20,7 +20,7 @@ import os, sys
 from pathlib import Path
 
 import feddyn.cli
-from feddyn.records.record import Record
+from feddyn.records.writer import Record
 
 write, (_, directory, number, *sys.argv[1:]) = Record.line, sys.argv
 

@@ -18,7 +18,7 @@ import tomli_w
 import feddyn
 from feddyn import cli
 from feddyn.errors import FeddynError, InputError
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 from feddyn.settings.documents import read
 

@@ -6,10 +6,9 @@ import pytest
 
 from feddyn.paper import published
 from feddyn.paper.appendix import Case, document, origins, rules
-from feddyn.paper.catalogue import METHODS, case, experiments, row_name
+from feddyn.paper.catalogue import COLUMNS, case, experiments, row_name
 from feddyn.paper.searches import searches
-from feddyn.settings.names import METHODS as KNOWN
-from feddyn.settings.names import SOLVERS
+from feddyn.settings.names import METHODS, SOLVERS
 from feddyn.settings.schema import build
 
 TABLES = {"devices": 16, "participation": 48, "participation-1pct": 28, "unbalanced": 16}
@@ -22,7 +21,7 @@ def test_all_rows_are_there_with_four_methods_each() -> None:
         assert len(rows) == len(experiment.printed) == count
         for row in rows:
             jobs = [job for job in experiment.jobs if job.row == row_name(row)]
-            assert [job.method for job in jobs] == list(METHODS)
+            assert [job.method for job in jobs] == list(COLUMNS)
             assert all(round(row.target / 100, 6) in job.targets for job in jobs)
             assert experiment.printed[row_name(row), row.target] == row
 
@@ -31,7 +30,7 @@ def test_the_paper_prints_what_it_says() -> None:
     """At 1% FedDyn is not the best in 11 of 28 rows; elsewhere it always is."""
 
     def best(row: published.Row) -> bool:
-        counts = [int(getattr(row, method).rstrip("+")) for method in METHODS]
+        counts = [int(getattr(row, method).rstrip("+")) for method in COLUMNS]
         return counts[0] == min(counts) and counts.count(counts[0]) == 1
 
     assert sum(not best(row) for row in published.rows("participation-1pct")) == 11
@@ -44,7 +43,7 @@ def test_settings_are_complete(name: str) -> None:
     """Algorithm and solver can be made of every setting; the rest needs data."""
     for job in experiments()[name].jobs:
         algorithm, solver = dict(job.document["algorithm"]), {"name": "sgd", **job.document["solver"]}
-        build(KNOWN[algorithm.pop("name")].algorithm, algorithm, "algorithm")
+        build(METHODS[algorithm.pop("name")].algorithm, algorithm, "algorithm")
         build(SOLVERS[solver.pop("name")], solver, "solver")
         assert job.document["rounds"] > 0
         assert all(0 < target < 1 for target in job.targets)
@@ -81,7 +80,7 @@ def test_hyperparameters_are_the_appendixs() -> None:
     assert [of(massive, "feddyn")[key] for key in ("epochs", "alpha", "lr", "weight_decay")] == [2, 0.01, 0.1, 1e-3]
     assert of(massive, "scaffold")["steps"] == 4
     unbalanced = Case("cifar100", "iid", 0.1, unbalanced=True)
-    assert [of(unbalanced, method).get("epochs") for method in METHODS] == [2, None, 2, 2]
+    assert [of(unbalanced, method).get("epochs") for method in COLUMNS] == [2, None, 2, 2]
     assert of(unbalanced, "scaffold")["steps"] == 20
     assert of(unbalanced, "feddyn")["alpha"] == 0.1
     assert of(Case("cifar10", "iid", 0.1), "feddyn")["epochs"] == 5

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from feddyn.errors import InputError
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.search.batch import batches
 from feddyn.search.driver import Searching
 from feddyn.search.space import Outcome, Trials, best, grid, read

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from feddyn.paper import study
-from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.catalogue import Experiment, PaperRun
 from feddyn.paper.published import Row
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Lines, Run, Simulation
+from feddyn.runs.run import Run
+from feddyn.runs.simulation import Lines, Simulation
 from feddyn.settings.building import plans
 from tests.experiments.tiny import ROUNDS, job, setting
 
@@ -18,7 +19,7 @@ def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
     return simulation.run, iter(simulation)
 
 
-def trial(single: Job, directory: Path, rounds: int | None = None) -> study.Trial:
+def trial(single: PaperRun, directory: Path, rounds: int | None = None) -> study.Trial:
     experiment = Experiment("tiny", "table", "tiny", [single], {})
     (found,) = study.trials(experiment, directory, 1, rounds, lambda job: True)
     return found
@@ -66,7 +67,7 @@ def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
 
 
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:
-    wild = Job("row", "fedavg", "tiny", {**setting("fedavg"), "solver": {"lr": 1e9, "epochs": 1}})
+    wild = PaperRun("row", "fedavg", "tiny", {**setting("fedavg"), "solver": {"lr": 1e9, "epochs": 1}})
     found = trial(wild, tmp_path)
     list(study.run(found, study.Budget(None), start, {}))
     assert found.state == "diverged"

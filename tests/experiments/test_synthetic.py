@@ -8,6 +8,7 @@ import torch
 import feddyn
 from feddyn.data.datasets.synthetic import KINDS
 from feddyn.paper import published, synthetic
+from feddyn.paper.catalogue import COLUMNS
 from feddyn.reports.synthetic import tables
 from feddyn.runs.optimum import optimum
 
@@ -15,7 +16,7 @@ from feddyn.runs.optimum import optimum
 def test_the_grid_is_the_papers() -> None:
     """3 alphas x 2 lrs x 3 epochs, 2 mus x 2 x 3, 2 x 3 for FedAvg, and 2 x 3 K for SCAFFOLD."""
     cells = synthetic.grid()
-    count = {method: sum(cell.method == method for cell in cells) for method in synthetic.METHODS}
+    count = {method: sum(cell.method == method for cell in cells) for method in COLUMNS}
     assert count == {"feddyn": 18, "scaffold": 6, "fedavg": 6, "fedprox": 12}
     assert len(set(cells)) == 42
     assert {cell.lr for cell in cells} == {1.0, 0.1}
@@ -92,7 +93,7 @@ def test_the_table_picks_the_best_setting_and_counts_models() -> None:
 
 
 def test_the_table_over_several_draws_and_an_unreachable_target() -> None:
-    curves = [curve(method, [2.0, 1.6], seed=seed) for method in synthetic.METHODS for seed in (0, 1)]
+    curves = [curve(method, [2.0, 1.6], seed=seed) for method in COLUMNS for seed in (0, 1)]
     table, _ = tables(curves, {("type1", 0): 1.59, ("type1", 1): 1.585}, published.rows("synthetic"), rounds=2)
     assert table.rows[0][2:4] == ["below the optimum", "17"]
     assert "in 0 of 1 rows" in table.notes[-1]

@@ -1,6 +1,6 @@
 """A small experiment on synthetic data, for what is made of the paper's."""
 
-from feddyn.paper.catalogue import Job
+from feddyn.paper.catalogue import PaperRun
 from feddyn.settings.documents import Document
 
 ROUNDS = 8
@@ -26,6 +26,6 @@ def setting(method: str) -> Document:
     }
 
 
-def job(method: str, row: str = "row", targets: tuple[float, ...] = ()) -> Job:
+def job(method: str, row: str = "row", targets: tuple[float, ...] = ()) -> PaperRun:
     """A run of it."""
-    return Job(row, method, "tiny", setting(method), targets)
+    return PaperRun(row, method, "tiny", setting(method), targets)

@@ -19,7 +19,7 @@ from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
 from feddyn.reports import records, report
 from feddyn.reports.report import make
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 
 FILES = ("setting.toml", "rounds.jsonl", "timings.jsonl", "summary.json")

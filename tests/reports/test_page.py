@@ -12,7 +12,7 @@ from tests.experiments.tiny import setting
 
 from feddyn.errors import InputError
 from feddyn.reports.report import make
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 
 HOSTILE = "</script><script>alert(1)</script>"

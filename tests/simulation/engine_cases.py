@@ -12,7 +12,7 @@ from torch import nn
 import feddyn
 from feddyn.data.stored import Stored
 from feddyn.data.transforms import Images
-from feddyn.records.record import key
+from feddyn.records.layout import key
 
 SIZES = [5, 40, 12, 90, 7, 33, 21, 64]
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=8, weight_decay=1e-3)

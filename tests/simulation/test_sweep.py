@@ -12,7 +12,7 @@ from feddyn.data.stored import Stored
 from feddyn.engine.participation import Sampler
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import Perceptron, Vmapped, linear_layers
-from feddyn.search.sweep import Group, Sweep
+from feddyn.search.lockstep import Group, Lockstep
 
 LR = [0.3, 0.1]
 
@@ -39,7 +39,7 @@ def test_a_sweep_equals_single_runs(
         Group(feddyn.FedProx(column(0.2, 0.02)), 2),
         Group(feddyn.FedSplit(column(1.0, 3.0)), 2),
     ]
-    sweep = Sweep(module, unbalanced, groups, feddyn.SGD(column(*LR * 5), **solver), seed=4)
+    sweep = Lockstep(module, unbalanced, groups, feddyn.SGD(column(*LR * 5), **solver), seed=4)
     sampler = Sampler(3, unbalanced.devices, 4, 4)
     for t in range(4):
         sweep.step(t, sampler.active(t))
@@ -73,7 +73,7 @@ def test_a_sweep_of_other_solvers_equals_single_runs(unbalanced: Stored, kind: s
 
     torch.manual_seed(0)
     module, other = nn.Linear(4, 3).double(), feddyn.FedAvg() if kind == "adamw" else feddyn.Scaffold()
-    sweep = Sweep(
+    sweep = Lockstep(
         module,
         unbalanced,
         [Group(feddyn.FedDyn(column(0.1, 0.5)), 2), Group(other, 2)],

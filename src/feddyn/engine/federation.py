@@ -104,7 +104,7 @@ class Federation:
         """Refuse a solver that cannot solve this method's problems before any work is done."""
         algorithm, solver = self.algorithm, self.solver
         if algorithm.needs_path and not solver.reports_path:
-            name = f"{type(algorithm).__name__} with {type(solver).__name__}"
+            name = f"{type(algorithm).__name__} with {solver.name}"
             raise InputError(f"{name}: the method needs a solver that walks in steps and reports its path, such as SGD")
         down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
         solver.check(algorithm.problem(down, device, self.population.share(0)))

@@ -15,7 +15,7 @@ from feddyn.data.stored import Stored, from_arrays
 from feddyn.data.transforms import Images, Tokens
 from feddyn.metrics import Evaluation
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import Document
 from feddyn.settings.names import MODELS
 from feddyn.settings.schema import parameters

@@ -19,7 +19,7 @@ from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.records.record import Setting
+from feddyn.records.layout import Setting
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
 
@@ -29,7 +29,8 @@ class Plan:
     """A run before it starts.
 
     `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
-    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail. `named` has
+    the parts of the setting that a settings file names, and `code` the source files that those names stand for.
     """
 
     model: nn.Module
@@ -45,6 +46,8 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
     stack: int | None = None
     links: Links | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         require_whole("", "rounds", self.rounds, 1)
@@ -57,12 +60,7 @@ class Plan:
         for name in ("solver", "loss"):
             if not callable(value := getattr(self, name)) or isinstance(value, type):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
-        if self.links and self.links.slow > 0 and not self.local_solver.in_steps:
-            raise InputError(
-                "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
-            )
-        if self.target is not None and self.target.model not in self.evaluation.models:
-            raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
+        require_fitting(self.local_solver, self.evaluation, self.target, self.links)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -72,10 +70,6 @@ class Plan:
             object.__setattr__(self, "participation", schedule)
         if self.stack is not None:
             require_whole("", "stack", self.stack, 1)
-        if self.target is not None and self.target.metric not in (known := self.evaluation.directions):
-            raise InputError(
-                f"target: metric {self.target.metric!r} is not known; {nearest(self.target.metric, known)}"
-            )
 
     @cached_property
     def stack_size(self) -> int:
@@ -112,9 +106,11 @@ class Plan:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
             parts["target"] = _fields(self.target)
+        parts |= self.named
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
-        needs += ["loss"] if "loss" in parts else []
-        needs += ["evaluation"] if self.evaluation.metrics else []
+        needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
+        own = parts["evaluation"].get("metrics", ())
+        needs += ["evaluation"] if any("source" not in metric for metric in own) else []
         return {"needs": needs, **parts} if needs else parts
 
     def _evaluation(self) -> dict[str, Any]:
@@ -131,6 +127,18 @@ class Plan:
 def _code(metric: Metric) -> dict[str, Any]:
     """What a metric of one's own computes, by its hash."""
     return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
+
+
+def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | None, links: Links | None) -> None:
+    """Refuse parts of a plan that do not fit together, whatever the data."""
+    if links and links.slow > 0 and not solver.in_steps:
+        raise InputError(
+            "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
+        )
+    if target is not None and target.model not in evaluation.models:
+        raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
+    if target is not None and target.metric not in (known := evaluation.directions):
+        raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
 
 
 def table(part: object) -> dict[str, Any]:

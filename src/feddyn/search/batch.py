@@ -12,11 +12,11 @@ from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
 from feddyn.engine.rehearsal import confined
-from feddyn.records.record import Line, Status
+from feddyn.records.layout import Line, Status
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import EXPLODED
+from feddyn.runs.simulation import EXPLODED
+from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
-from feddyn.search.sweep import Group, Sweep
 from feddyn.solvers.base import Batchable
 
 LARGEST = 64
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
             runs.setdefault(_kind(other.algorithm), []).append(other.algorithm)
         groups = [Group(_columns(algorithms, like), len(algorithms)) for algorithms in runs.values()]
         numbers = {name: _column([solver.numbers[name] for solver in solvers], like) for name in solvers[0].numbers}
-        sweep = Sweep(
+        sweep = Lockstep(
             plan.model,
             plan.population,
             groups,
@@ -99,12 +99,14 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
 
 
 def _can(plan: Plan) -> bool:
-    """Whether a run is one that the engine batches over devices; then it can be batched over settings too."""
+    """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
+    settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
     simple = plan.links is None and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
-    return stored and simple and walked and counted and plan.stack_size > 1
+    ours = type(plan.algorithm).__module__.startswith("feddyn.")  # others need not take columns of numbers
+    return ours and stored and simple and walked and counted and plan.stack_size > 1
 
 
 def _kind(algorithm: Algorithm) -> str:

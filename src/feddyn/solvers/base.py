@@ -26,6 +26,11 @@ class Solver(ABC):
     in_steps: bool = False
     """Whether it works in the steps of `work.steps`, of which a slow device gets only a part done."""
 
+    @property
+    def name(self) -> str:
+        """What to call it in a sentence."""
+        return type(self).__name__
+
     def check(self, problem: Problem) -> None:  # noqa: B027 (most solvers have nothing to refuse)
         """Refuse what cannot be solved, before any work starts."""
 

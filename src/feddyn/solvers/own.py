@@ -20,6 +20,11 @@ class Own(Solver):
         self.weight_decay = getattr(solve, "weight_decay", 0.0)
         self.reports_path = getattr(solve, "walks", True)
 
+    @property
+    def name(self) -> str:
+        """The name of the function, or of the object's class."""
+        return str(getattr(self.solve, "__name__", type(self.solve).__name__))
+
     def check(self, problem: Problem) -> None:
         """Its own check, if it has one."""
         if check := getattr(self.solve, "check", None):

@@ -30,7 +30,7 @@ class Group(NamedTuple):
     settings: int
 
 
-class Sweep:
+class Lockstep:
     """Groups of settings that train in step; the solver's numbers (lr) are columns over all settings, group after
     group."""
 
