@@ -14,8 +14,7 @@ from feddyn.engine.executors.group import SingleProcess
 from feddyn.engine.grouping import groups_of
 from feddyn.engine.links import Answers
 from feddyn.engine.store import Store
-
-from .test_resume import arguments, contents
+from tests.runs.test_resume import arguments, contents
 
 
 def stretch(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
