@@ -1,14 +1,20 @@
 # Everything runs in a virtual environment of its own, with the versions of constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
+# Two processes, each of one thread, that take file after file; many tests start processes of their own.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
-.PHONY: demo test mutants lint bench browser clean
+.PHONY: demo check test mutants lint bench browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
 
+# The first tier, in about a minute on two cores; tests/conftest.py lists the slow tests that it leaves out.
+check: lint
+	$(PYTEST) -m "not slow"
+
 test: .venv/installed
-	$(BIN)/pytest
+	$(PYTEST)
 
 # Puts faults into copies of the source, one at a time, and fails where no test notices; see docs/mutants.md.
 mutants: .venv/installed

@@ -1,7 +1,7 @@
 """Small federations with known answers."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -13,6 +13,18 @@ from feddyn.data.stored import Stored
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")  # a busy machine is no fault
+
+SLOW = (
+    "test_ranks.py",
+)
+"""Files, or tests as file::function, that take seconds or start many processes; `make check` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark the slow tests, so that `-m "not slow"` leaves them out."""
+    for item in items:
+        if item.path.name in SLOW or f"{item.path.name}::{getattr(item, 'originalname', item.name)}" in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,57 @@
+"""What the texts point to is there: files, headings, make's targets, names of the package, and the list of slow tests."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import feddyn
+from tests.conftest import SLOW
+
+ROOT = Path(__file__).parents[1]
+TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+OURS = re.compile(r"`((?:src|tests|docs|examples|benchmarks|\.ci)/[\w./-]+)`")
+MAKE = re.compile(r"(?:^\$ |`)make ([a-z]+)", re.MULTILINE)
+NAME = re.compile(r"\bfeddyn\.([A-Z]\w+)")
+OLD = "CHANGELOG.md"
+"""Speaks of names that are gone."""
+
+
+def _headings(text: str) -> set[str]:
+    """The headings of a Markdown text as links name them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=[str(text.relative_to(ROOT)) for text in TEXTS])
+def test_what_a_text_points_to_is_there(text: Path) -> None:
+    words = text.read_text()
+    for link in LINK.findall(words):
+        if "://" not in link:
+            file, _, heading = link.partition("#")
+            target = text.parent / file if file else text
+            assert target.exists(), link
+            assert not heading or heading in _headings(target.read_text()), link
+    for path in OURS.findall(words):
+        assert "NAME" in path or (ROOT / path).exists(), path
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(MAKE.findall(words)) <= set(targets)
+    if text.name != OLD:
+        assert {name for name in NAME.findall(words) if name != "NAME"} <= set(feddyn.__all__)
+
+
+def test_every_text_in_docs_is_linked_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for text in (ROOT / "docs").glob("*.md"):
+        assert f"docs/{text.name}" in readme, text.name
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_slow_tests_exist(slow: str) -> None:
+    name, _, function = slow.partition("::")
+    files = [file for file in (ROOT / "tests").rglob("test_*.py") if file.name == name]
+    assert files, slow
+    functions = {node.name for file in files for node in ast.walk(ast.parse(file.read_text())) if hasattr(node, "name")}
+    assert not function or function in functions, slow
