@@ -40,11 +40,10 @@ class Steps(Laboratory):
         self.points: torch.Tensor  # y_{i,k} of the last offer, (..., K, m, d)
 
     def _solve(self, problem: Problem) -> Solution:
-        assert problem.tilt is not None
         y, points = problem.start + torch.zeros_like(self.losses.share), []
         for _ in range(self.K):
             points.append(y)
-            y = y - self.lr * (self.losses.gradients(y) + problem.tilt)
+            y = y - self.lr * problem.penalised_slope(self.losses.gradients(y), y)
         self.points = torch.stack(points, -3)
         return Solution(y, self.K * self.lr)
 

@@ -18,18 +18,17 @@ import tomli_w
 import feddyn
 from feddyn import cli
 from feddyn.errors import FeddynError, InputError
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 from feddyn.settings.documents import read
-
-from .test_cli import COMPARISON, SINGLE, SMALL
+from tests.cli.test_run import COMPARISON, SINGLE, SMALL
 
 NAMES = ("algorithm.name", "solver.name", "model.name", "population.source")
 MISSPELT = ("fedynn", "sdg", "lniear", "sythetic", "FedDyn", "sgd ", "5", "[]", "nosuch")
 DOCUMENTS = (SINGLE, COMPARISON, SINGLE + "[links]\nlost = 0.1\n[target]\nmetric = 'accuracy'\nvalue = 0.9\n")
 KEYS = (
     *("solver.lr", "solver.epochs", "solver.batch_size", "solver.halve_every", "algorithm.alpha", "rounds", "seed"),
-    *("population.kind", "population.devices", "population.samples", "population.classes", "cohort", "nosuch", "a.b.c"),
+    *("population.kind", "population.devices", "population.samples", "population.classes", "stack", "nosuch", "a.b.c"),
     *("evaluation.every", "participation", "algorithm", "solver", "", *NAMES),
 )
 VALUES: tuple[Any, ...] = (

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import feddyn
+from feddyn.solvers import Solve
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
 TOLERANCE = 2e-6
@@ -56,7 +57,7 @@ def algorithm(method: str, meta: dict[str, Any]) -> feddyn.Algorithm:
     }[method]
 
 
-def solver(method: str, meta: dict[str, Any]) -> feddyn.Solver:
+def solver(method: str, meta: dict[str, Any]) -> Solve:
     if method == "feddyn" and meta["name"] == "linear-clipped":
         return AuthorsSGD(meta["lr"], meta["local_epochs"], meta["weight_decay"], meta["clip_norm"])
     length = {"steps": meta["scaffold_K"]} if method == "scaffold" else {"epochs": meta["local_epochs"]}

@@ -178,7 +178,7 @@ def test_what_cannot_be_seen_is_named() -> None:
 def test_a_run_resumes_only_with_the_arithmetic_it_began_with(unbalanced: Stored, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"participation": 3, "rounds": 2, "workers": 1, "out": tmp_path / "out"}
 
-    def run(solver: feddyn.Solver, **more: Any) -> feddyn.Run:
+    def run(solver: feddyn.solvers.Solve, **more: Any) -> feddyn.Run:
         return feddyn.simulate(module_with(0).double(), unbalanced, feddyn.FedAvg(), solver, **arguments, **more)
 
     run(Solve(0.1))

@@ -6,20 +6,39 @@ Names are imported when they are first used, so that the command line answers be
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Problem, Scaffold, Solution
-    from feddyn.data.datasets.synthetic import synthetic
-    from feddyn.data.population import Population
-    from feddyn.engine.links import Links
-    from feddyn.errors import DivergenceError, FeddynError, InputError
-    from feddyn.metrics import Evaluation, Metric, Target
-    from feddyn.models.flat import FlatModel
-    from feddyn.records.reader import RunRecord, load
-    from feddyn.runs.plan import Plan
-    from feddyn.runs.run import Run, Simulation, simulate
-    from feddyn.runs.saving import Every
-    from feddyn.solvers import SGD, Exact, OneStep, Solver, Work
-    from feddyn.theory.suggest import suggest_alpha
+if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __getattr__
+    from feddyn.algorithms import Algorithm as Algorithm
+    from feddyn.algorithms import FedAvg as FedAvg
+    from feddyn.algorithms import FedDyn as FedDyn
+    from feddyn.algorithms import FedProx as FedProx
+    from feddyn.algorithms import FedSplit as FedSplit
+    from feddyn.algorithms import Problem as Problem
+    from feddyn.algorithms import Scaffold as Scaffold
+    from feddyn.algorithms import Solution as Solution
+    from feddyn.data.datasets.synthetic import synthetic as synthetic
+    from feddyn.data.population import Population as Population
+    from feddyn.engine.links import Links as Links
+    from feddyn.errors import DivergenceError as DivergenceError
+    from feddyn.errors import FeddynError as FeddynError
+    from feddyn.errors import InputError as InputError
+    from feddyn.metrics import Evaluation as Evaluation
+    from feddyn.metrics import Metric as Metric
+    from feddyn.metrics import Target as Target
+    from feddyn.models.flat import FlatModel as FlatModel
+    from feddyn.records.reader import RunRecord as RunRecord
+    from feddyn.records.reader import load as load
+    from feddyn.runs.plan import Plan as Plan
+    from feddyn.runs.run import Run as Run
+    from feddyn.runs.saving import CheckpointEvery as CheckpointEvery
+    from feddyn.runs.simulation import Simulation as Simulation
+    from feddyn.runs.simulation import simulate as simulate
+    from feddyn.solvers import SGD as SGD
+    from feddyn.solvers import AdamW as AdamW
+    from feddyn.solvers import Exact as Exact
+    from feddyn.solvers import OneStep as OneStep
+    from feddyn.solvers import Solver as Solver
+    from feddyn.solvers import Work as Work
+    from feddyn.theory.suggest import suggest_alpha as suggest_alpha
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -35,54 +54,27 @@ _HOMES = {
     "feddyn.data.population": ("Population",),
     "feddyn.data.datasets.synthetic": ("synthetic",),
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
-    "feddyn.solvers": ("SGD", "Exact", "OneStep", "Solver", "Work"),
+    "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
     "feddyn.records.reader": ("RunRecord", "load"),
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
-    "feddyn.runs.run": ("Run", "Simulation", "simulate"),
-    "feddyn.runs.saving": ("Every",),
+    "feddyn.runs.run": ("Run",),
+    "feddyn.runs.simulation": ("Simulation", "simulate"),
+    "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.theory.suggest": ("suggest_alpha",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "SGD",
-    "Algorithm",
-    "DivergenceError",
-    "Evaluation",
-    "Every",
-    "Exact",
-    "FedAvg",
-    "FedDyn",
-    "FedProx",
-    "FedSplit",
-    "FeddynError",
-    "FlatModel",
-    "InputError",
-    "Links",
-    "Metric",
-    "OneStep",
-    "Plan",
-    "Population",
-    "Problem",
-    "Run",
-    "RunRecord",
-    "Scaffold",
-    "Simulation",
-    "Solution",
-    "Solver",
-    "Target",
-    "Work",
-    "load",
-    "simulate",
-    "suggest_alpha",
-    "synthetic",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'feddyn' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

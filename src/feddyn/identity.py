@@ -206,8 +206,15 @@ def _globals(code: types.CodeType) -> set[str]:
     return found.union(*map(_globals, inner))
 
 
+def installed(file: Path) -> bool:
+    """Whether a file comes with Python or with an installed package."""
+    parents = file.resolve().parents
+    named = any(parent.name in ("site-packages", "dist-packages") for parent in parents)
+    return named or any(place in parents for place in _places())
+
+
 @functools.cache
-def _installed() -> tuple[Path, ...]:
+def _places() -> tuple[Path, ...]:
     return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 
 
@@ -217,4 +224,4 @@ def _of_a_library(part: types.FunctionType | type) -> bool:
     if root in sys.stdlib_module_names or root == "feddyn":
         return root != "__main__"
     file = getattr(sys.modules.get(root), "__file__", None)
-    return file is not None and any(place in Path(file).resolve().parents for place in _installed())
+    return file is not None and installed(Path(file))

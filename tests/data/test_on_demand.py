@@ -22,8 +22,8 @@ def population(devices: int) -> feddyn.Population:
     return feddyn.Population.on_demand(make, [5 + k % 4 for k in range(devices)], test=make(10**6))
 
 
-@pytest.mark.parametrize("cohort", [1, 4])
-def test_on_demand_is_the_same_as_stored(cohort: int) -> None:
+@pytest.mark.parametrize("stack", [1, 4])
+def test_on_demand_is_the_same_as_stored(stack: int) -> None:
     """Up to the record's word for where the data comes from, every bit is the same."""
     parts = [make(k) for k in range(12)]
     x, y = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -32,7 +32,7 @@ def test_on_demand_is_the_same_as_stored(cohort: int) -> None:
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     runs = [
-        feddyn.simulate(model, people, feddyn.FedDyn(0.1), SGD, participation=5, rounds=4, cohort=cohort)
+        feddyn.simulate(model, people, feddyn.FedDyn(0.1), SGD, participation=5, rounds=4, stack=stack)
         for people in (stored, population(12))
     ]
     assert runs[0].history == runs[1].history

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
-from feddyn.records.record import Status
 from feddyn.reports import curves
 from feddyn.reports.records import Curve, Group
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from feddyn.paper.catalogue import METHODS, experiments
+from feddyn.paper.catalogue import COLUMNS, experiments
+from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
-from feddyn.records.record import Status
 from feddyn.reports.paper import Count, table
 from feddyn.reports.records import Entry
 
@@ -29,7 +29,7 @@ def run(counts: Sequence[int | None], rounds: int, sent: int = 1) -> RunRecord:
 
 def entries(runs: dict[str, list[RunRecord]]) -> list[Entry]:
     jobs = {job.method: job for job in experiments()["participation"].jobs if job.row == ROW}
-    return [Entry(jobs[method], seed, record) for method in METHODS for seed, record in enumerate(runs.get(method, ()))]
+    return [Entry(jobs[method], seed, record) for method in COLUMNS for seed, record in enumerate(runs.get(method, ()))]
 
 
 def rows(runs: dict[str, list[RunRecord]]) -> tuple[list[list[str]], str]:

@@ -1,5 +1,6 @@
 """Tables and plots from summaries and histories."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,39 @@ def test_markdown_and_csv() -> None:
     table = Table("title", ["a", "b"], [["1", "2, 3"]], ["note"])
     assert table.markdown() == "**title**\n\n| a | b |\n| --- | --- |\n| 1 | 2, 3 |\n\nnote\n"
     assert table.csv() == 'a,b\n1,"2, 3"\n'
+
+
+HOSTILE = "\x1b[31mred\x07\n\u202eback\udcff"
+SHOWN = r"\x1b[31mred\x07\n\u202eback\udcff"
+
+
+def test_characters_that_nobody_sees_are_written_out(tmp_path: Path) -> None:
+    """Those that colour a terminal, ring its bell, end a line, turn the writing around or are no text at all."""
+    table = Table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, "± plain"]], [HOSTILE])
+    for text in (table.markdown(), table.csv()):
+        assert SHOWN in text
+        assert "± plain" in text
+    latex = SHOWN.replace("\\", r"\textbackslash{}")
+    assert table.latex().count(latex) == 4
+    for file in table.save(tmp_path, "table"):
+        assert all(character.isprintable() for character in file.read_text().replace("\n", ""))
+
+
+def test_nothing_in_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    """Texts that look like one get an apostrophe, numbers and dashes do not, and reading gives the same table."""
+    cells = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "-0.5", "+3", "-1e-05", "-", "FedDyn", "'quoted"]
+    table = Table("title", [f"column {n}" for n in range(len(cells))], [cells])
+    (tmp_path / "table.csv").write_text(table.csv(), encoding="utf-8")
+    with (tmp_path / "table.csv").open(newline="", encoding="utf-8") as stream:
+        _, row = csv.reader(stream)
+    quoted = [f"'{cell}" for cell in cells[:4]]
+    assert row == [*quoted, *cells[4:]]
+    assert Table.load(tmp_path / "table.csv", "title") == table
+
+
+def test_a_label_is_no_formula_in_a_plot_either(tmp_path: Path) -> None:
+    history = [{"transmitted": t, "models": {"all": {"loss": 1 / t}}} for t in (1, 2)]
+    convergence({r"$\nosuch{$ \x1b": history}, tmp_path / "plot.png", metric="loss")
 
 
 def test_a_plot_is_written(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from feddyn.theory.theorems import Theorem
 from feddyn.theory.verification.laboratory import draws
 from feddyn.theory.verification.measure import Measured, Point, enumerated, laboratory_of, line, measured, start_of
 from feddyn.theory.verification.rounds import Round, expected, mean_square
-from feddyn.theory.verification.survey import Job, do, losses
+from feddyn.theory.verification.survey import Check, do, losses
 from tests.theory.test_lemmas import PAIRS, PROBLEMS, least
 from tests.theory.test_theorems import KINDS
 
@@ -116,7 +116,7 @@ def test_slopes_and_their_errors() -> None:
 
 
 def test_a_survey_of_one_setting() -> None:
-    result = do(Job("feddyn-strongly-convex", "quadratic", 0.0, 2, 4, 0))
+    result = do(Check("feddyn-strongly-convex", "quadratic", 0.0, 2, 4, 0))
     assert isinstance(result.measured, Measured)
     assert result.holds
     assert result.steep_enough

@@ -9,7 +9,7 @@ import pytest
 
 from feddyn import cli
 from feddyn.theory.verification import survey
-from feddyn.theory.verification.survey import Job, Result
+from feddyn.theory.verification.survey import Check, Result
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -42,8 +42,8 @@ def test_a_theorem_is_measured_tabulated_and_drawn(
 def test_a_violated_bound_is_named_and_the_exit_code_is_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def wrong(todo: Sequence[Job], workers: int) -> Iterator[tuple[Job, Result]]:
-        found = survey.do(Job("feddyn-strongly-convex", "quadratic", 0.0, 4, 2, 0))
+    def wrong(todo: Sequence[Check], workers: int) -> Iterator[tuple[Check, Result]]:
+        found = survey.do(Check("feddyn-strongly-convex", "quadratic", 0.0, 4, 2, 0))
         for job in todo:
             yield job, found._replace(suprema={**found.suprema, "progress": 1.5}) if job == todo[3] else found
 

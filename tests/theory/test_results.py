@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.theory.verification.survey import ACTIVE, PROBLEMS, SPREADS, THEOREMS, Job, do
+from feddyn.theory.verification.survey import ACTIVE, PROBLEMS, SPREADS, THEOREMS, Check, do
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -27,7 +27,7 @@ def test_every_printed_point_is_below_its_bound() -> None:
 @pytest.mark.parametrize(("name", "problem"), [("feddyn-strongly-convex", "logistic"), ("feddyn-convex", "quadratic")])
 def test_a_setting_gives_the_printed_points_again(name: str, problem: str) -> None:
     """All devices active: one path, so nothing but the code and rounding is in it."""
-    job = Job(name, problem, 1.0, 8, 32, 0)
+    job = Check(name, problem, 1.0, 8, 32, 0)
     result = do(job)
     front = (name, problem, "1", "1", "paths")
     printed = [r for r in rows() if (r["theorem"], r["losses"], r["spread"], r["m/P"], r["how"]) == front]

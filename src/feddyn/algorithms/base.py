@@ -6,7 +6,7 @@ A method hands each active device k one problem,
 
 and turns what the device found into the device's next state and an upload. The server sees the sum of the uploads and
 how many there were, never a list. All of it is plain tensor arithmetic on the last axis, so the same code runs on one
-vector, on a cohort of devices (devices on axis -2) and on a sweep of settings (any axes before that).
+vector, on a stack of devices (devices on axis -2) and on a sweep of settings (any axes before that).
 """
 
 from abc import ABC, abstractmethod
@@ -30,9 +30,36 @@ class Problem(NamedTuple):
     prox: Scalar = 0.0
     center: Vector | None = None
 
+    def penalised(self, loss: torch.Tensor, theta: Vector) -> torch.Tensor:
+        """loss + <tilt, theta> + prox/2 ||theta - center||^2, differentiable; `loss` is the device's at theta.
+
+        >>> problem = Problem(torch.zeros(2), torch.tensor([1.0, 2.0]), 4.0, torch.tensor([0.0, 1.0]))
+        >>> problem.penalised(torch.tensor(10.0), torch.tensor([3.0, 1.0]))
+        tensor(33.)
+        """
+        if self.tilt is not None:
+            loss = loss + (self.tilt * theta).sum(-1)
+        if self.center is not None:
+            loss = loss + (self.prox / 2 * (theta - self.center).square()).sum(-1)
+        return loss
+
+    def penalised_slope(self, gradient: Vector, theta: Vector) -> Vector:
+        """gradient + tilt + prox (theta - center), the slope of `penalised`; `gradient` is that of the loss at theta.
+
+        >>> problem = Problem(torch.zeros(2), torch.tensor([1.0, 2.0]), 4.0, torch.tensor([0.0, 1.0]))
+        >>> problem.penalised_slope(torch.zeros(2), torch.tensor([3.0, 1.0]))
+        tensor([13.,  2.])
+        """
+        if self.tilt is not None:
+            gradient = gradient + self.tilt
+        if self.center is not None:
+            gradient = gradient + self.prox * (theta - self.center)
+        return gradient
+
 
 class Solution(NamedTuple):
-    """What a solver found. `path` is the sum of the step sizes it walked, None where it does not walk."""
+    """What a solver found. `path` is the sum of the step sizes it walked (in general, of the numbers by which it
+    multiplied gradients to get from start to theta), None where it has none to report."""
 
     theta: Vector
     path: Scalar | None = None

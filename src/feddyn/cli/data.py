@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,23 +10,14 @@ from feddyn.cli.show import download_bar, new, say, show
 from feddyn.errors import FeddynError
 from feddyn.reports.tables import Table
 
-if TYPE_CHECKING:
-    from feddyn.settings.documents import Document
 
-
-def provide(name: object) -> None:
-    """Download a data set on its first use, with a progress bar; other names are somebody else's to refuse."""
+def provide(name: str) -> None:
+    """Download a data set on its first use, with a progress bar; what has another name needs none."""
     from feddyn.data.datasets import sources
     from feddyn.data.datasets.published import ABOUT
 
-    if isinstance(name, str) and name in ABOUT:
+    if name in ABOUT:
         sources.fetch(name, download_bar())
-
-
-def provide_for(document: "Document") -> None:
-    """Download what the population of a setting comes from, if it names a data set."""
-    if isinstance(population := document.get("population"), dict):
-        provide(population.get("source"))
 
 
 @click.group()
@@ -104,7 +95,7 @@ def partition(
     """Show how a split distributes the classes of a data set over devices; several splits are compared."""
     from feddyn.data.datasets import sources
     from feddyn.data.datasets.federations import save_split, split_labels
-    from feddyn.records.record import claim
+    from feddyn.records.writer import claim
     from feddyn.reports import heterogeneity
 
     wanted: list[tuple[str, dict[str, Any]]] = [("IID", {"split": "iid"})] if iid else []

@@ -10,12 +10,13 @@ import click
 
 from feddyn.cli.show import leads
 from feddyn.errors import InputError
-from feddyn.records.record import Status
+from feddyn.records.layout import Status
 
 if TYPE_CHECKING:
     from feddyn.reports.tracking import Tracker
     from feddyn.runs.plan import Plan
-    from feddyn.runs.run import Lines, Run, Simulation, Start
+    from feddyn.runs.run import Run
+    from feddyn.runs.simulation import Lines, Simulation, Start
 
 T = TypeVar("T")
 
@@ -90,15 +91,15 @@ def alone(command: str) -> None:
 
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":
     """A run with a record, as the options ask for."""
-    from feddyn.runs.run import Simulation
-    from feddyn.runs.saving import Every
+    from feddyn.runs.saving import CheckpointEvery
+    from feddyn.runs.simulation import Simulation
 
     return Simulation(
         plan,
         directory,
         workers=options["workers"],
         state_memory=options["state_memory"],
-        checkpoint=Every(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"]),
         resume=resume,
     )
 

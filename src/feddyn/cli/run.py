@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import feddyn
-from feddyn.cli.data import provide_for
+from feddyn.cli.data import provide
 from feddyn.cli.engine import engine, rounds, simulation, together
 from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
-from feddyn.records.record import Status
+from feddyn.records.layout import Status
 from feddyn.reports.tables import Table, comparison
 
 if TYPE_CHECKING:
-    from feddyn.runs.run import Simulation
+    from feddyn.runs.simulation import Simulation
     from feddyn.settings.building import Named
 
 
@@ -34,25 +34,22 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
     Under torchrun, all ranks run the setting together.
     """
-    from feddyn.records.record import claim, key
+    from feddyn.records.layout import key
+    from feddyn.records.writer import claim
     from feddyn.settings.building import plans
     from feddyn.settings.documents import read
 
-    def prepare() -> "list[Named]":
-        document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
-        provide_for(document)
-        return plans(document, changes, seed)
-
-    named = together(prepare)
-    name = "demo" if file is None else file.stem
+    chosen = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    named = together(lambda: plans(read(chosen), changes, seed, folder=chosen.parent, fetch=provide))
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
-    directory = out or new(Path("runs"), f"{name}-{unique}")
+    directory = out or new(Path("runs"), f"{chosen.stem}-{unique}")
     simulations = _simulations(named, directory, options)
 
     def begin() -> None:
         if leads():
             claim(directory)
-            write_comparison(directory, [(label, plan.setting()) for label, plan in named])
+            code = {name: source for _, plan in named for name, source in plan.code.items()}
+            write_comparison(directory, [(label, plan.setting()) for label, plan in named], code)
 
     together(begin)
     _carry_out(simulations, directory, options)
@@ -72,8 +69,7 @@ def resume(directory: Path, **options: Any) -> None:
         named = []
         runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
         for label, document in runs:
-            provide_for(document)
-            named += [Named(label, plan) for _, plan in plans(document)]
+            named += [Named(label, plan) for _, plan in plans(document, folder=directory, fetch=provide)]
         return named
 
     named = together(prepare)

@@ -17,7 +17,7 @@ from feddyn.reports.tables import Table, duration
 if TYPE_CHECKING:
     from feddyn.cli.outlook import Choice
     from feddyn.paper.estimate import Calibration
-    from feddyn.paper.synthetic import Curve, Job
+    from feddyn.paper.synthetic import Curve, GridBatch
     from feddyn.settings.documents import Document
 
 
@@ -52,7 +52,7 @@ class Synthetic(Special):
 
         return self._seconds(synthetic.jobs([0]), calibration.workers)
 
-    def _seconds(self, todo: "Sequence[Job]", workers: int) -> float:
+    def _seconds(self, todo: "Sequence[GridBatch]", workers: int) -> float:
         """By two rounds of each length of job, on one kind of data, one process."""
         import time
         from dataclasses import replace

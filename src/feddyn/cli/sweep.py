@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from feddyn.cli.data import provide_for
+from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import progress, say, show
@@ -15,7 +15,7 @@ from feddyn.records.comparison import FILE
 from feddyn.reports.tables import Table, transmitted
 
 if TYPE_CHECKING:
-    from feddyn.search.space import Method, Outcome
+    from feddyn.search.space import Outcome, SearchedMethod
     from feddyn.settings.documents import Document
 
 SHOWN = 8
@@ -41,24 +41,26 @@ def sweep(file: Path, seed: int | None, out: Path | None, **options: Any) -> Non
         document["seed"] = seed
         if isinstance(population := document.get("population"), dict):
             population.pop("seed", None)  # it follows the run's seed
-    search(document, out or Path("runs") / f"{file.stem}-sweep", options)
+    search(document, out or Path("runs") / f"{file.stem}-sweep", options, file.parent)
 
 
-def search(document: "Document", directory: Path, options: Mapping[str, Any]) -> None:
-    """Carry out a search, or what is left of it, and show and write down what it found."""
+def search(document: "Document", directory: Path, options: Mapping[str, Any], folder: Path = Path()) -> None:
+    """Carry out a search, or what is left of it, and show and write down what it found. Code of one's own is looked for
+    in `folder`."""
     import tomli_w
 
-    from feddyn.records.files import refuse_links, write_whole
-    from feddyn.search.driver import Searching
+    from feddyn.records.files import refuse_links, write_code, write_whole
+    from feddyn.search.driver import Searching, require_sound
     from feddyn.search.space import best, read
 
     refuse_links(directory)
-    provide_for(document)
-    how, methods = read(document)
+    how, methods = read(document, folder)
+    for source in require_sound(methods, folder):
+        provide(source)
     if any((directory / name).exists() for name in ("setting.toml", FILE)):
         raise InputError(f"{directory} has the record of a run or comparison: choose another directory for the search")
     directory.mkdir(parents=True, exist_ok=True)
-    study = Searching(directory, start(options), batch=not options["track"])
+    study = Searching(directory, start(options), batch=not options["track"], folder=folder)
     try:
         with progress("candidate") as report:
             for done, total, outcome in study.outcomes(how, methods):
@@ -74,6 +76,7 @@ def search(document: "Document", directory: Path, options: Mapping[str, Any]) ->
     for method in methods:
         if not any(outcome.rounds for outcome in study.found if outcome.candidate.label == method.label):
             say(f"{method.label}: no candidate completed a round, so it is not in best.toml")
+        write_code(directory, method.code)
     text = "# the best of a search; for feddyn run\n" + tomli_w.dumps(best(methods, study.found))
     write_whole(directory / "best.toml", [text.encode()])
     say(f"the best setting: {directory / 'best.toml'}; all candidates: {directory / 'candidates.csv'}")
@@ -90,7 +93,7 @@ def _figure(outcome: "Outcome") -> str:
     return outcome.status if outcome.status == "diverged" else f"{outcome.metric} {outcome.value:.4f}"
 
 
-def _table(methods: "Sequence[Method]", found: "Sequence[Outcome]") -> Table:
+def _table(methods: "Sequence[SearchedMethod]", found: "Sequence[Outcome]") -> Table:
     rows, targets = [], any("target" in method.document for method in methods)
     for method in methods:
         mine: dict[str, Outcome] = {}

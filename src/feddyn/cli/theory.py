@@ -93,19 +93,18 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
     docs/theory.md on what that is worth.
     """
     import feddyn
-    from feddyn.cli.data import provide_for
+    from feddyn.cli.data import provide
     from feddyn.settings.building import plans
     from feddyn.settings.documents import read
 
-    document = read(file or Path(feddyn.__file__).parent / "settings" / "demo.toml")
-    provide_for(document)
-    plan = plans(document, changes)[0].plan
+    file = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    plan = plans(read(file), changes, folder=file.parent, fetch=provide)[0].plan
     advice = feddyn.suggest_alpha(
         plan.model,
         plan.population,
         plan.participation,
         loss=plan.loss,
-        weight_decay=getattr(plan.solver, "weight_decay", 0.0),
+        weight_decay=plan.local_solver.weight_decay,
         devices=devices,
         samples=samples,
         seed=plan.seed,

@@ -26,7 +26,7 @@ from feddyn.engine.trainer import LATEST, Trainer
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.solvers.work import Solver
+from feddyn.solvers.base import Solver
 
 
 class Federation:
@@ -69,13 +69,12 @@ class Federation:
             algorithm,
             solver,
             seed=seed,
-            cohort=stack,
+            stack=stack,
             state_memory=quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in evaluation.models,
         )
         self._models = models_uploaded(algorithm, self.initial)
-        weight_decay = getattr(solver, "weight_decay", 0.0)
-        self.evaluator = Evaluator(self.model, self.population, weight_decay, evaluation.metrics)
+        self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
         self.active_mean = self.initial
         self._norms = torch.zeros(len(self.trainer.norms), dtype=torch.float64)
         self.rounds, self.totals = 0, Cost()
@@ -104,12 +103,11 @@ class Federation:
     def _check_solver(self) -> None:
         """Refuse a solver that cannot solve this method's problems before any work is done."""
         algorithm, solver = self.algorithm, self.solver
-        if algorithm.needs_path and not getattr(solver, "walks", True):
-            name = f"{type(algorithm).__name__} with {type(solver).__name__}"
+        if algorithm.needs_path and not solver.reports_path:
+            name = f"{type(algorithm).__name__} with {solver.name}"
             raise InputError(f"{name}: the method needs a solver that walks in steps and reports its path, such as SGD")
-        if check := getattr(solver, "check", None):
-            down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
-            check(algorithm.problem(down, device, self.population.share(0)))
+        down, device = algorithm.broadcast(self.server), algorithm.device(self.initial)
+        solver.check(algorithm.problem(down, device, self.population.share(0)))
 
     @cached_property
     def models(self) -> dict[str, Vector]:

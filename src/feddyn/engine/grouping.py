@@ -11,53 +11,67 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from feddyn.algorithms.base import Algorithm
 from feddyn.data.population import Population
 from feddyn.data.stored import convert
 from feddyn.data.transforms import Images, Tokens
 from feddyn.engine.rehearsal import confined, telling_rows
+from feddyn.engine.stackable import refusal
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
-from feddyn.models.stacked import Way, linear_layers, stacked
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
+from feddyn.models.stacked import MakeStacked, linear_layers, stacked
+from feddyn.solvers.base import Batchable, Solver
 
 CACHE = 1 << 17
-"""The parameters of a cohort's models together: more do not fit in a core's cache, where batching loses its gain."""
+"""The parameters of a stack's models together: more do not fit in a core's cache, where batching loses its gain."""
 LARGEST = 64
 WORTH = 8
 """Devices from which on an automatically batched model is faster than a loop over them; closed forms are from 2 on."""
 
 
-def cohort_size(cohort: int | None, model: FlatModel, population: Population, solver: Solver, expected: float) -> int:
-    """How many devices train together at most, where `cohort` does not fix it; 1 is a loop.
+def stack_size(
+    stack: int | None,
+    model: FlatModel,
+    population: Population,
+    algorithm: Algorithm,
+    solver: Solver,
+    expected: float,
+) -> int:
+    """How many devices train together at most, where `stack` does not fix it; 1 is a loop.
 
     `expected` is how many devices are active in a round.
     """
-    if cohort == 1:
+    if stack == 1:
         return 1
     reason = _refusal(model, population, solver)
-    if cohort is not None:
-        if reason:
-            raise InputError(f"cohort = {cohort} is not possible: {reason}; use cohort = 1")
-        return cohort
+    if stack is not None:
+        if reason := reason or refusal(algorithm, model.theta):
+            raise InputError(f"stack = {stack} is not possible: {reason}; use stack = 1")
+        return stack
     size = min(LARGEST, CACHE // model.size)
     worth = WORTH if linear_layers(model) is None else 2
-    return size if size >= WORTH and expected >= worth and not reason else 1
+    if size < WORTH or expected < worth or reason:
+        return 1
+    if reason := refusal(algorithm, model.theta):
+        warnings.warn(f"{reason}; devices train one by one, which is slower (stack = 1 means that)", stacklevel=2)
+        return 1
+    return size
 
 
-def together(cohort: int, model: FlatModel, population: Population, solver: Solver) -> Way | None:
-    """How cohorts are computed; None: devices train one by one with autograd. Models in closed form are computed that
-    way even alone."""
+def stacking(stack: int, model: FlatModel, population: Population, solver: Solver) -> MakeStacked | None:
+    """How stacks of devices are computed; None: devices train one by one with autograd. Models in closed form are
+    computed that way even alone."""
     _, y = population.excerpt()
     classes = not y.is_floating_point() and y.dim() == 1
-    closed = linear_layers(model) is not None and classes and isinstance(solver, SGD) and not _augmented(population)
-    return stacked(model) if cohort > 1 or closed else None
+    suited = isinstance(solver, Batchable) and not _augmented(population)
+    closed = linear_layers(model) is not None and classes and suited
+    return stacked(model) if stack > 1 or closed else None
 
 
 def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     """Why devices cannot be batched; empty if they can."""
-    if not isinstance(solver, SGD):
-        return "devices are batched only with the solver SGD"
+    if not isinstance(solver, Batchable):
+        return "the solver takes one device at a time, unlike SGD"
     if _augmented(population):
         return "the data is augmented, device by device"
     rows = telling_rows(*population.excerpt())
@@ -78,7 +92,7 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
             way = stacked(model)(model.theta.expand(1, 1, -1))
             (batch,) = way.prepare(x[None, None], y[None, None], weight)
             batched = way.gradient(batch)
-            # in a cohort, batches are filled up with samples of weight 0, which must not matter to the others
+            # in a stack, batches are filled up with samples of weight 0, which must not matter to the others
             apart_is_together = _close(apart, output) and _close(losses.mean(), model.loss(output, y))
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
             return f"vmap does not work with this model ({str(error).splitlines()[0]})"

@@ -37,7 +37,9 @@ def keep_freed_memory() -> None:
 
 def quarter_of_memory() -> int:
     """A quarter of the machine's memory, or of what a container may have of it, shared with other ranks on it."""
-    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = 8 << 30  # where the system does not tell
+    with suppress(AttributeError, OSError, ValueError):
+        limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):
         limit = min(limit, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return limit // 4 // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

@@ -28,38 +28,7 @@ class Sampler:
     seed: int
 
     def __post_init__(self) -> None:
-        p, m = self.participation, self.devices
-        hint = "a float in (0, 1] is a probability, a whole number from 1 is a number of devices, lists are a schedule"
-        if isinstance(p, bool) or not isinstance(p, int | float | Sequence) or isinstance(p, str):
-            raise InputError(f"participation cannot be {p!r}: {hint}")
-        if isinstance(p, float) and not 0 < p <= 1:
-            raise InputError(f"participation cannot be {p}: {hint}")
-        if isinstance(p, int) and not 1 <= p <= m:
-            raise InputError(f"participation cannot be {p} of {m} devices: {hint}")
-        if isinstance(p, Sequence):
-            self._check_schedule(p)
-
-    def _check_schedule(self, schedule: Sequence[Sequence[int]]) -> None:
-        if len(schedule) < self.rounds:
-            raise InputError(
-                f"participation: the schedule has {len(schedule)} rounds, but {self.rounds} are to be run: "
-                "add a list for each"
-            )
-        for number, active in enumerate(schedule, 1):
-            where = f"participation: round {number} of the schedule"
-            if isinstance(active, str) or not isinstance(active, Sequence):
-                raise InputError(f"{where} must be a list of device numbers, not {active!r}")
-            if not active:
-                raise InputError(f"{where} is empty: name at least one device")
-            for device in active:
-                if isinstance(device, bool) or not isinstance(device, int | np.integer):
-                    raise InputError(
-                        f"{where} names {device!r}: devices are whole numbers from 0 to {self.devices - 1}"
-                    )
-                if not 0 <= device < self.devices:
-                    raise InputError(f"{where} names device {device}: devices are numbered 0 to {self.devices - 1}")
-            if len(set(active)) < len(active):
-                raise InputError(f"{where} names a device twice")
+        require_participation(self.participation, self.rounds, self.devices)
 
     @property
     def expected(self) -> float:
@@ -78,6 +47,40 @@ class Sampler:
         count = p if isinstance(p, int) else _some(rng, m, p)
         # independent coins are a binomial number of heads and then a uniform choice of who: a cost of O(active)
         return sorted(rng.choice(m, count, replace=False, shuffle=False).tolist())
+
+
+def require_participation(p: object, rounds: int, devices: int | None = None) -> None:
+    """Refuse what cannot be meant for so many rounds and devices (None: their number is not known yet)."""
+    hint = "a float in (0, 1] is a probability, a whole number from 1 is a number of devices, lists are a schedule"
+    if isinstance(p, bool) or not isinstance(p, int | float | Sequence) or isinstance(p, str):
+        raise InputError(f"participation cannot be {p!r}: {hint}")
+    if isinstance(p, float) and not 0 < p <= 1:
+        raise InputError(f"participation cannot be {p}: {hint}")
+    if isinstance(p, int) and not 1 <= p <= (devices or p):
+        raise InputError(f"participation cannot be {p}{f' of {devices} devices' if devices else ''}: {hint}")
+    if isinstance(p, Sequence):
+        _require_schedule(p, rounds, devices)
+
+
+def _require_schedule(schedule: Sequence[Sequence[int]], rounds: int, devices: int | None) -> None:
+    if len(schedule) < rounds:
+        raise InputError(
+            f"participation: the schedule has {len(schedule)} rounds, but {rounds} are to be run: add a list for each"
+        )
+    numbers = f"from 0 to {devices - 1}" if devices else "from 0 on"
+    for number, active in enumerate(schedule, 1):
+        where = f"participation: round {number} of the schedule"
+        if isinstance(active, str) or not isinstance(active, Sequence):
+            raise InputError(f"{where} must be a list of device numbers, not {active!r}")
+        if not active:
+            raise InputError(f"{where} is empty: name at least one device")
+        for device in active:
+            if isinstance(device, bool) or not isinstance(device, int | np.integer):
+                raise InputError(f"{where} names {device!r}: devices are whole numbers {numbers}")
+            if not 0 <= device < (devices or device + 1):
+                raise InputError(f"{where} names device {device}: devices are numbered {numbers.removeprefix('from ')}")
+        if len(set(active)) < len(active):
+            raise InputError(f"{where} names a device twice")
 
 
 def _some(rng: np.random.Generator, devices: int, p: float) -> int:

@@ -140,7 +140,7 @@ class Store:
     def _read_file(self, slot: int, row: torch.Tensor) -> None:
         assert self._file is not None
         buffer = memoryview(row.numpy().data).cast("B")
-        done = os.preadv(self._file.fileno(), [buffer], (slot - self._in_memory) * self._row_bytes)
+        done = _read_at(self._file.fileno(), buffer, (slot - self._in_memory) * self._row_bytes)
         if done != self._row_bytes:
             raise FeddynError(f"the file of device states is short: {done} of {self._row_bytes} bytes read")
 
@@ -152,13 +152,32 @@ class Store:
         )
         try:
             while data:
-                done = os.pwrite(self._file.fileno(), data, at)
+                done = _write_at(self._file.fileno(), data, at)
                 data, at = data[done:], at + done
         except OSError as error:
             raise FeddynError(
                 f"device states no longer fit on the disk of {tempfile.gettempdir()} ({error.strerror}); "
                 "free some of it, set TMPDIR to a larger one, or raise state_memory"
             ) from None
+
+
+# Forked processes share a file's position, so it is used only on systems without these two, which do not fork either.
+
+
+def _read_at(file: int, buffer: memoryview, at: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [buffer], at)
+    os.lseek(file, at, os.SEEK_SET)
+    data = os.read(file, len(buffer))
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def _write_at(file: int, data: memoryview, at: int) -> int:
+    if hasattr(os, "pwrite"):
+        return os.pwrite(file, data, at)
+    os.lseek(file, at, os.SEEK_SET)
+    return os.write(file, data)
 
 
 def _scratch() -> IO[bytes]:

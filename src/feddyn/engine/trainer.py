@@ -7,15 +7,15 @@ import torch
 
 from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
 from feddyn.data.population import Population
-from feddyn.engine.grouping import together
+from feddyn.engine.grouping import stacking
 from feddyn.engine.seeds import device_seeds, integer
 from feddyn.engine.store import Store
 from feddyn.engine.sums import ExactSums
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.stack import Cohort
-from feddyn.solvers.work import Solver, Work
+from feddyn.solvers.base import Batchable, Solver
+from feddyn.solvers.stack import StackedWork
+from feddyn.solvers.work import Work
 
 HELP = (
     "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
@@ -37,7 +37,7 @@ class Task(NamedTuple):
 
 
 class Trainer:
-    """Trains devices, in cohorts of up to `cohort` or, where that is 1, one by one.
+    """Trains devices, in stacks of up to `stack` or, where that is 1, one by one.
 
     With `track_all`, the devices' latest models are kept, for the mean over all of them. `layout` says where in a sum
     the uploads and the models of the round stand; behind their weight are the `norms` of how far devices moved and of
@@ -52,13 +52,13 @@ class Trainer:
         solver: Solver,
         *,
         seed: int,
-        cohort: int,
+        stack: int,
         state_memory: int,
         track_all: bool,
     ):
         self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
         self.track_all, self.sums = track_all, ExactSums(population.devices)
-        self.way = together(cohort, model, population, solver)
+        self.stacked = stacking(stack, model, population, solver)
         self.initial = model.theta.clone()
         solution = Solution(self.initial, 1.0)
         down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
@@ -85,7 +85,7 @@ class Trainer:
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
         shares = self.population.shares_of(task.devices)
         share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
-        if self.way is None:
+        if self.stacked is None:
             kept = {name: vectors[0] for name, vectors in kept.items()}
         state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
         problem = self.algorithm.problem(down, state, share)
@@ -133,12 +133,12 @@ class Trainer:
     def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
         seeds = device_seeds(self.seed, "batches", task.round, task.devices)
         transform = self.population.transform
-        if self.way is not None:
-            assert isinstance(self.solver, SGD)
+        if self.stacked is not None:
+            assert isinstance(self.solver, Batchable)
             rows = self.population.rows(task.devices)
-            cohort = Cohort(self.model, self.way, 1, rows, task.round, seeds, transform, task.effort)
-            theta, path = self.solver(problem, cohort)
-            return Solution(theta[0], path), cohort.gradients
+            together = StackedWork(self.model, self.stacked, 1, rows, task.round, seeds, transform, task.effort)
+            theta, path = self.solver(problem, together)
+            return Solution(theta[0], path), together.gradients
         (k,) = task.devices
         work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform, task.effort[0])
         self._layers.manual_seed(integer(self.seed, "layers", task.round, k))

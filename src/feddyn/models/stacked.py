@@ -34,7 +34,7 @@ class Stacked(ABC):
         """A step along the gradient; theta may move between the gradient and the step."""
 
 
-Way: TypeAlias = Callable[[Vector], Stacked]
+MakeStacked: TypeAlias = Callable[[Vector], Stacked]
 """How the gradients of a model are computed, given the vectors theta at which they are taken."""
 
 
@@ -161,7 +161,7 @@ def linear_layers(model: FlatModel) -> list[nn.Linear] | None:
     return layers if untied and all(p.requires_grad for p in module.parameters()) else None
 
 
-def stacked(model: FlatModel) -> Way:
+def stacked(model: FlatModel) -> MakeStacked:
     """The fastest way for a model."""
     layers = linear_layers(model)
     return partial(Vmapped, model) if layers is None else partial(Perceptron, layers)

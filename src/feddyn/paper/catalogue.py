@@ -14,14 +14,14 @@ from feddyn.paper.centralised import REFERENCES
 from feddyn.settings.documents import Document
 from feddyn.settings.names import label
 
-METHODS = ("feddyn", "scaffold", "fedavg", "fedprox")
+COLUMNS = ("feddyn", "scaffold", "fedavg", "fedprox")
 """In the order of the paper's columns."""
-ALPHAS = (0.001, 0.01, 0.1, 1.0)
+FIGURE_ALPHAS = (0.001, 0.01, 0.1, 1.0)
 """Of the sensitivity figure: the range that the paper searched, and one beyond it. It does not say what it drew."""
 
 
 @dataclass(frozen=True)
-class Job:
+class PaperRun:
     """A run of an experiment, for any seed: a method in a row, and the accuracies it should reach."""
 
     row: str
@@ -55,7 +55,7 @@ class Experiment:
     name: str
     kind: Literal["table", "figure", "comparison"]
     title: str
-    jobs: Sequence[Job]
+    jobs: Sequence[PaperRun]
     printed: Mapping[tuple[str, float], published.Row]
 
     @property
@@ -96,7 +96,7 @@ def _table(name: str, title: str) -> Experiment:
     printed = {(row_name(row), row.target): row for row in published.rows(name)}
     cases = {row_name(row): case(row) for row in printed.values()}
     jobs = [
-        Job(
+        PaperRun(
             row,
             method,
             str(which),
@@ -105,26 +105,26 @@ def _table(name: str, title: str) -> Experiment:
             which,
         )
         for row, which in cases.items()
-        for method in METHODS
+        for method in COLUMNS
     ]
     return Experiment(name, "table", title, jobs, printed)
 
 
-def _with(job: Job, row: str, method: str, **tables: Document) -> Job:
+def _with(job: PaperRun, row: str, method: str, **tables: Document) -> PaperRun:
     """The same run but for some tables' keys; it has no targets in the paper."""
     changed = {**job.document, **{name: {**job.document[name], **table} for name, table in tables.items()}}
-    return Job(row, method, job.stem, changed, case=job.case)
+    return PaperRun(row, method, job.stem, changed, case=job.case)
 
 
-def _job(row: str, method: str, which: Case) -> Job:
-    return Job(row, method, str(which), document(which, method), case=which)
+def _job(row: str, method: str, which: Case) -> PaperRun:
+    return PaperRun(row, method, str(which), document(which, method), case=which)
 
 
 def _figures() -> Iterator[Experiment]:
     iid = Case("cifar10", "iid", 0.1)
     alphas = [
         _with(_job("cifar10-iid-10", "feddyn", iid), "cifar10-iid-10", f"feddyn-alpha-{a:g}", algorithm={"alpha": a})
-        for a in ALPHAS
+        for a in FIGURE_ALPHAS
     ]
     yield Experiment("alpha", "figure", "sensitivity to alpha, CIFAR-10, IID, 100 devices, 10%", alphas, {})
     full = Case("cifar10", "iid", 1.0)
@@ -134,7 +134,7 @@ def _figures() -> Iterator[Experiment]:
     yield Experiment("fedsplit", "figure", "FedSplit Act and All and FedDyn, CIFAR-10, 100% and 10%", split, {})
     big = [
         _with(_job("cifar10-iid-10", method, iid), "cifar10-iid-10", method, model={"name": "resnet18"})
-        for method in METHODS
+        for method in COLUMNS
     ]
     yield Experiment("resnet18", "figure", "ResNet-18 with GroupNorm, CIFAR-10, IID, 100 devices, 10%", big, {})
 
@@ -159,7 +159,7 @@ def _comparisons() -> Iterator[Experiment]:
     yield Experiment(
         "one-gradient", "comparison", "FedDynOneGD and FedDyn in rounds and gradients, MNIST, 10%", jobs, {}
     )
-    jobs = [Job(name, "centralised", name, reference.document()) for name, reference in REFERENCES.items()]
+    jobs = [PaperRun(name, "centralised", name, reference.document()) for name, reference in REFERENCES.items()]
     yield Experiment("centralised", "table", "the data sets and their centralised accuracies", jobs, {})
 
 

@@ -15,7 +15,7 @@ from feddyn.data.stored import Stored, from_arrays
 from feddyn.data.transforms import Images, Tokens
 from feddyn.metrics import Evaluation
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Simulation
+from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import Document
 from feddyn.settings.names import MODELS
 from feddyn.settings.schema import parameters
@@ -69,11 +69,8 @@ class Calibration:
         active = math.ceil(document["participation"] * devices)
         batch = solver.get("batch_size") or size.training // devices
         samples = size.training // devices
-        steps = (
-            1
-            if solver.get("name", "sgd") != "sgd"
-            else total_steps(samples, solver.get("epochs"), solver.get("steps"), batch)
-        )
+        in_steps = "epochs" in solver or "steps" in solver
+        steps = total_steps(samples, solver.get("epochs"), solver.get("steps"), batch) if in_steps else 1
         speed = self._speed(document, batch)
         evaluated = len(document["evaluation"]["models"]) * size.test
         training: float = math.ceil(active / self.workers) * steps * speed.step

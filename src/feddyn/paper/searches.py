@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from feddyn.paper.appendix import Case, document
-from feddyn.paper.catalogue import METHODS
+from feddyn.paper.catalogue import COLUMNS
 from feddyn.settings.documents import Document
 
 MNIST = {
@@ -39,7 +39,7 @@ def searches() -> Mapping[str, Mapping[str, Document]]:
 
 
 def _search(case: Case, space: Mapping[str, Any], rounds: int) -> Document:
-    methods = [document(case, method) for method in METHODS]
+    methods = [document(case, method) for method in COLUMNS]
     common = {key: value for key, value in methods[0].items() if key not in ("algorithm", "solver")}
     compare = [{"algorithm": single["algorithm"], "solver": single["solver"]} for single in methods]
     return {**common, "rounds": rounds, "compare": compare, "sweep": {"space": space}}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import DivergenceError
-from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.catalogue import Experiment, PaperRun
+from feddyn.records.layout import Line, Status, ended
 from feddyn.records.lines import read_rounds
-from feddyn.records.record import Line, Status, ended
-from feddyn.runs.run import Start
+from feddyn.runs.simulation import Start
 from feddyn.settings.building import plans
 
 
@@ -30,7 +30,7 @@ def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str,
 class Trial:
     """A job with a seed, and what is there of it."""
 
-    job: Job
+    job: PaperRun
     seed: int
     directory: Path
     rounds: int
@@ -68,7 +68,7 @@ def fresh(experiment: Experiment) -> list[Trial]:
 
 
 def trials(
-    experiment: Experiment, directory: Path, seeds: int, rounds: int | None, wanted: Callable[[Job], bool]
+    experiment: Experiment, directory: Path, seeds: int, rounds: int | None, wanted: Callable[[PaperRun], bool]
 ) -> list[Trial]:
     """The runs of an experiment with every seed, at most so many rounds each."""
     found = []

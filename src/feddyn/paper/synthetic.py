@@ -20,23 +20,24 @@ from feddyn.data.stored import Stored
 from feddyn.engine.executors.pool import each
 from feddyn.engine.participation import Sampler
 from feddyn.models.zoo import linear
+from feddyn.paper.catalogue import COLUMNS
 from feddyn.records.lines import count, figure, text
 from feddyn.runs.optimum import optimum
-from feddyn.search.sweep import Group, Sweep
+from feddyn.search.lockstep import Group, Lockstep
 from feddyn.solvers.sgd import SGD
 from feddyn.solvers.work import total_steps
 
 LRS = (1.0, 0.1)
 EPOCHS = (1, 10, 50)
 STEPS = (20, 200, 1000)
-ALPHAS = (0.1, 0.01, 0.001)
+GRID_ALPHAS = (0.1, 0.01, 0.001)
 MUS = (0.01, 0.0001)
 BATCH = 10
 WEIGHT_DECAY = 1e-5
 PARTICIPATION = 0.1
 ROUNDS = 500
 GAPS = (0.02, 0.01)
-METHODS = ("feddyn", "scaffold", "fedavg", "fedprox")
+
 FACTOR = {"scaffold": 2}
 """Models that a device transmits a round, where it is not one."""
 
@@ -52,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Job:
+class GridBatch:
     """Settings on one draw in which each device takes the same number of steps, so that they can train together.
 
     `steps`, the sum over devices, says how long the job takes relative to others.
@@ -98,16 +99,16 @@ class Curve:
 
 def grid() -> list[Cell]:
     """All 42 settings."""
-    parameters: dict[str, tuple[float | None, ...]] = {"feddyn": ALPHAS, "fedprox": MUS}
+    parameters: dict[str, tuple[float | None, ...]] = {"feddyn": GRID_ALPHAS, "fedprox": MUS}
     return [
         Cell(method, lr, length, parameter)
-        for method in METHODS
+        for method in COLUMNS
         for length in (STEPS if method == "scaffold" else EPOCHS)
         for lr, parameter in product(LRS, parameters.get(method, (None,)))
     ]
 
 
-def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KINDS) -> list[Job]:
+def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KINDS) -> list[GridBatch]:
     """The grid on every draw, cut into settings of equal length; the longest jobs first."""
     found = []
     for kind, seed in product(kinds, seeds):
@@ -115,27 +116,27 @@ def jobs(seeds: Sequence[int], rounds: int = ROUNDS, kinds: Sequence[Kind] = KIN
         alike: dict[tuple[int, ...], list[Cell]] = {}
         for cell in grid():
             alike.setdefault(tuple(total_steps(n, *_length(cell), BATCH) for n in sizes), []).append(cell)
-        found += [Job(kind, seed, rounds, sum(steps), tuple(cells)) for steps, cells in alike.items()]
+        found += [GridBatch(kind, seed, rounds, sum(steps), tuple(cells)) for steps, cells in alike.items()]
     return sorted(found, key=lambda job: -job.steps)
 
 
-def run(todo: Sequence[Job], workers: int) -> Generator[tuple[Job, list[Curve]], None, None]:
+def run(todo: Sequence[GridBatch], workers: int) -> Generator[tuple[GridBatch, list[Curve]], None, None]:
     """Each job with its curves, as the jobs finish, in so many processes of one thread each."""
     return each(train, todo, workers)
 
 
-def train(job: Job) -> list[Curve]:
+def train(job: GridBatch) -> list[Curve]:
     """Run all settings of a job in step."""
     population = synthetic(job.kind, seed=job.seed)
     groups = []
-    for method in METHODS:
+    for method in COLUMNS:
         members = [cell for cell in job.cells if cell.method == method]
         if members:
             groups.append(Group(_algorithm(method, members), len(members)))
     lrs = torch.tensor([cell.lr for cell in job.cells])[:, None, None]
     epochs, steps = _length(job.cells[0])
     solver = SGD(lrs, epochs=epochs, steps=steps, batch_size=BATCH, weight_decay=WEIGHT_DECAY)
-    sweep = Sweep(linear(30, 5), population, groups, solver, seed=job.seed)
+    sweep = Lockstep(linear(30, 5), population, groups, solver, seed=job.seed)
     sampler = Sampler(PARTICIPATION, population.devices, job.rounds, job.seed)
     values = torch.empty(job.rounds, len(job.cells))
     for t in range(job.rounds):

@@ -1,21 +1,22 @@
 """The runs of a comparison, written down before the first one starts, so that all of them can be resumed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from feddyn.errors import InputError
-from feddyn.records.files import write_whole
+from feddyn.records.files import write_code, write_whole
+from feddyn.records.layout import Setting
 from feddyn.records.lines import strictly, table, text
-from feddyn.records.record import Setting
 
 FILE = "comparison.json"
 
 
-def write_comparison(directory: Path, runs: Sequence[tuple[str, Setting]]) -> None:
-    """The label and the whole setting of every run; a single run's is in its own record."""
+def write_comparison(directory: Path, runs: Sequence[tuple[str, Setting]], code: Mapping[str, bytes]) -> None:
+    """The label and the whole setting of every run, and the code they name; a single run's is in its own record."""
     if len(runs) > 1:
+        write_code(directory, code)
         listed = [{"label": label, "setting": setting} for label, setting in runs]
         write_whole(directory / FILE, [json.dumps({"runs": listed}, indent=1).encode()])
 

@@ -4,7 +4,7 @@ through a symbolic link, which may lead to files that are not ours."""
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from feddyn.errors import InputError
@@ -27,8 +27,18 @@ def write_whole(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
     return digest.hexdigest()
 
 
+def write_code(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Keep the source files that a setting in a directory names, in its subdirectory `code`."""
+    for name, source in files.items():
+        path = directory / "code" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, [source])
+
+
 def sync_directory(directory: Path) -> None:
-    """Let the names in a directory survive a power failure."""
+    """Let the names in a directory survive a power failure, where directories can be opened."""
+    if os.name == "nt":
+        return
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Better, best, directions, headline
+from feddyn.records.layout import Status, require_unchanged
 from feddyn.records.lines import COUNTS, count, figure, read_lines, read_rounds, strictly, table, text
-from feddyn.records.record import Status, require_unchanged
 
 if TYPE_CHECKING:
     import torch

@@ -5,12 +5,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from feddyn.paper.catalogue import METHODS, Experiment
+from feddyn.paper.catalogue import COLUMNS, Experiment
 from feddyn.paper.centralised import REFERENCES
 from feddyn.paper.study import reached
 from feddyn.reports.records import Entry
 from feddyn.reports.tables import Table, savings, transmitted
-from feddyn.settings.names import METHODS as KNOWN
+from feddyn.settings.names import METHODS
 
 TOLERANCE = 0.2
 """How far the paper's count may lie outside the range of ours before it is marked."""
@@ -82,22 +82,22 @@ def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count
 def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
     rows, far, orders, other_order = list[list[str]](), list[str](), 0, list[str]()
     for (row, target), printed in experiment.printed.items():
-        ours = {method: count(found, row, method, round(target / 100, 6)) for method in METHODS}
-        theirs = {method: getattr(printed, method) for method in METHODS}
+        ours = {method: count(found, row, method, round(target / 100, 6)) for method in COLUMNS}
+        theirs = {method: getattr(printed, method) for method in COLUMNS}
         if not any(ours.values()):
             continue
         cells = []
-        for method in METHODS:
+        for method in COLUMNS:
             mark = "*" if _outside(ours[method], theirs[method]) else ""
             cells += [cell(ours[method], ours["feddyn"], method) + mark, printed_cell(theirs, method)]
             if mark:
-                far.append(f"{row} {target:g}% {KNOWN[method].label}: {ours[method]} (paper {theirs[method]})")
+                far.append(f"{row} {target:g}% {METHODS[method].label}: {ours[method]} (paper {theirs[method]})")
         rows.append([row, f"{target:g}", *cells])
         pairs = list(_compared(ours, theirs))
         orders += bool(pairs)
         if wrong := [f"{first} before {second}" for first, second, agrees in pairs if not agrees]:
             other_order.append(f"{row} {target:g}%: {', '.join(wrong)}")
-    labels = [word for method in METHODS for word in (KNOWN[method].label, "paper")]
+    labels = [word for method in COLUMNS for word in (METHODS[method].label, "paper")]
     notes = [
         "Models transmitted, relative to one round of FedAvg (SCAFFOLD sends two a round), until the mean of all "
         "devices' models has the accuracy; in parentheses how many times FedDyn's. A plus: not reached by then. "
@@ -147,14 +147,14 @@ def _outside(ours: Count | None, theirs: str) -> bool:
 
 def _compared(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator[tuple[str, str, bool]]:
     """Pairs of methods of which both ours and the paper's counts say which one is first; and whether they agree."""
-    for place, one in enumerate(METHODS):
-        for other in METHODS[place + 1 :]:
+    for place, one in enumerate(COLUMNS):
+        for other in COLUMNS[place + 1 :]:
             mine = [value.bounds for method in (one, other) if (value := ours[method]) is not None]
             here = _order(*mine) if len(mine) == 2 else 0
             there = _order(_read(theirs[one]), _read(theirs[other]))
             if here * there:
                 first, second = (one, other) if here < 0 else (other, one)
-                yield KNOWN[first].label, KNOWN[second].label, here == there
+                yield METHODS[first].label, METHODS[second].label, here == there
 
 
 def _read(words: str) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from feddyn.errors import InputError
-from feddyn.paper.catalogue import Experiment, Job
+from feddyn.paper.catalogue import Experiment, PaperRun
 from feddyn.paper.study import reached
 from feddyn.records.reader import RunRecord, read
 from feddyn.settings.matching import is_run_of
@@ -15,7 +15,7 @@ from feddyn.settings.matching import is_run_of
 class Entry:
     """A run of an experiment of the paper."""
 
-    job: Job
+    job: PaperRun
     seed: int
     record: RunRecord
 

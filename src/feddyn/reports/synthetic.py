@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from feddyn.data.datasets.synthetic import KINDS, Kind
+from feddyn.paper.catalogue import COLUMNS
 from feddyn.paper.published import Row
-from feddyn.paper.synthetic import FACTOR, GAPS, METHODS, Cell, Curve
+from feddyn.paper.synthetic import FACTOR, GAPS, Cell, Curve
 from feddyn.reports.paper import Count, cell, printed_cell
 from feddyn.reports.tables import Table
-from feddyn.settings.names import METHODS as KNOWN
+from feddyn.settings.names import METHODS
 
 NAMES: Mapping[Kind, str] = {
     "homogeneous": "Homogeneous",
@@ -34,15 +35,15 @@ def tables(
     for kind in (kind for kind in KINDS if any(curve.kind == kind for curve in curves)):
         printed = next(row for row in paper if row.split == NAMES[kind])
         for what, targets, theirs in _targets(kind, draws, optima, printed):
-            bests = {method: _best(curves, kind, method, targets) for method in METHODS}
+            bests = {method: _best(curves, kind, method, targets) for method in COLUMNS}
             reachable = any(targets[seed] > optima[kind, seed] for seed in draws)
             main.append([NAMES[kind], what, *_cells(bests, rounds, theirs, reachable)])
             if any(None not in best.counts for best in bests.values()):
-                chosen.append([NAMES[kind], what, *(_setting(bests[m]) for m in METHODS)])
+                chosen.append([NAMES[kind], what, *(_setting(bests[m]) for m in COLUMNS)])
                 decided += 1
                 if not _fewest(bests):
                     lost.append(f"{NAMES[kind]} ({what})")
-    labels = [KNOWN[method].label for method in METHODS]
+    labels = [METHODS[method].label for method in COLUMNS]
     verdict = f"FedDyn alone needs the fewest in {decided - len(lost)} of {decided} rows that a method reached"
     verdict += f", and not in: {'; '.join(lost)}." if lost else "."
     notes = [
@@ -97,7 +98,7 @@ def _cells(bests: Mapping[str, Best], rounds: int, theirs: Row | None, reachable
     counts = {m: Count(b.counts, [rounds * FACTOR.get(m, 1)] * len(b.counts)) for m, b in bests.items()}
     for method, count in counts.items():
         yield cell(count, counts["feddyn"], method) if reachable else "below the optimum"
-        yield "" if theirs is None else printed_cell({m: getattr(theirs, m) for m in METHODS}, method)
+        yield "" if theirs is None else printed_cell({m: getattr(theirs, m) for m in COLUMNS}, method)
 
 
 def _setting(best: Best) -> str:

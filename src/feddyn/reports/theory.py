@@ -9,9 +9,9 @@ from feddyn.reports.tables import Table
 from feddyn.theory.verification.identities import EXACT
 from feddyn.theory.verification.measure import Measured, Point, line
 from feddyn.theory.verification.practice import LIMIT, REDUCTIONS, Practice
-from feddyn.theory.verification.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Job, Result
+from feddyn.theory.verification.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Check, Result
 
-Found = Mapping[Job, Result]
+Found = Mapping[Check, Result]
 DRAWN = 1.0
 """The heterogeneity of the figure."""
 
@@ -172,7 +172,7 @@ def draw(found: Found, directory: Path) -> list[Path]:
     return paths
 
 
-def _of(name: str, found: Found) -> list[tuple[Job, Result]]:
+def _of(name: str, found: Found) -> list[tuple[Check, Result]]:
     return [(job, result) for job, result in found.items() if job.name == name]
 
 

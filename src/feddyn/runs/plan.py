@@ -12,30 +12,31 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
-from feddyn.engine.grouping import cohort_size
+from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.engine.participation import Participation, Sampler
 from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.records.record import Setting
-from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver
+from feddyn.records.layout import Setting
+from feddyn.solvers.base import Solve, Solver
+from feddyn.solvers.own import as_solver
 
 
 @dataclass(frozen=True)
 class Plan:
     """A run before it starts.
 
-    `origin` says how to make the initial model again, empty if it exists only in memory; `cohort` how many devices are
-    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail.
+    `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail. `named` has
+    the parts of the setting that a settings file names, and `code` the source files that those names stand for.
     """
 
     model: nn.Module
     population: Population
     algorithm: Algorithm
-    solver: Solver
+    solver: Solve
     participation: Participation
     rounds: int
     seed: int = 0
@@ -43,8 +44,10 @@ class Plan:
     evaluation: Evaluation = field(default_factory=Evaluation)
     target: Target | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
-    cohort: int | None = None
+    stack: int | None = None
     links: Links | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         require_whole("", "rounds", self.rounds, 1)
@@ -54,13 +57,10 @@ class Plan:
             if not isinstance(value := getattr(self, name), kind):
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
-        if self.links and self.links.slow > 0 and not isinstance(self.solver, SGD):
-            raise InputError("links: slow devices get a part of their steps done, so the solver must be SGD")
         for name in ("solver", "loss"):
             if not callable(value := getattr(self, name)) or isinstance(value, type):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
-        if self.target is not None and self.target.model not in self.evaluation.models:
-            raise InputError(f"the target is for the model {self.target.model!r}: name it in evaluation.models")
+        require_fitting(self.local_solver, self.evaluation, self.target, self.links)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -68,18 +68,20 @@ class Plan:
         if isinstance(self.participation, Sequence):
             schedule = [[int(device) for device in active] for active in self.participation]
             object.__setattr__(self, "participation", schedule)
-        if self.cohort is not None:
-            require_whole("", "cohort", self.cohort, 1)
-        if self.target is not None and self.target.metric not in (known := self.evaluation.directions):
-            raise InputError(
-                f"target: metric {self.target.metric!r} is not known; {nearest(self.target.metric, known)}"
-            )
+        if self.stack is not None:
+            require_whole("", "stack", self.stack, 1)
 
     @cached_property
-    def stack(self) -> int:
+    def stack_size(self) -> int:
         """How many devices are trained as one batched computation at most; 1: one by one."""
         model = FlatModel(self.model, self.loss)
-        return cohort_size(self.cohort, model, self.population, self.solver, self.sampler().expected)
+        parts = (model, self.population, self.algorithm, self.local_solver)
+        return stack_size(self.stack, *parts, self.sampler().expected)
+
+    @cached_property
+    def local_solver(self) -> Solver:
+        """The solver as the engine sees it, also where it is a function; a setting describes it as it was given."""
+        return as_solver(self.solver)
 
     def sampler(self) -> Sampler:
         """Who is active when."""
@@ -87,7 +89,7 @@ class Plan:
 
     def setting(self) -> Setting:
         """The complete setting; what exists only in memory stands there by its hash, and `needs` names it."""
-        stack = self.stack  # refuses a model that cannot be trained before it is described
+        stack = self.stack_size  # refuses a model that cannot be trained before it is described
         parts: Setting = {
             "seed": self.seed,
             "rounds": self.rounds,
@@ -96,7 +98,7 @@ class Plan:
             "population": dict(self.population.origin) or {"memory": True, **self.population.identity()},
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
-            "cohort": stack,
+            "stack": stack,
             **({"links": _fields(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }
@@ -104,9 +106,11 @@ class Plan:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
             parts["target"] = _fields(self.target)
+        parts |= self.named
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
-        needs += ["loss"] if "loss" in parts else []
-        needs += ["evaluation"] if self.evaluation.metrics else []
+        needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
+        own = parts["evaluation"].get("metrics", ())
+        needs += ["evaluation"] if any("source" not in metric for metric in own) else []
         return {"needs": needs, **parts} if needs else parts
 
     def _evaluation(self) -> dict[str, Any]:
@@ -125,6 +129,18 @@ def _code(metric: Metric) -> dict[str, Any]:
     return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
 
 
+def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | None, links: Links | None) -> None:
+    """Refuse parts of a plan that do not fit together, whatever the data."""
+    if links and links.slow > 0 and not solver.in_steps:
+        raise InputError(
+            "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
+        )
+    if target is not None and target.model not in evaluation.models:
+        raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
+    if target is not None and target.metric not in (known := evaluation.directions):
+        raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
+
+
 def table(part: object) -> dict[str, Any]:
     """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
 
@@ -139,11 +155,13 @@ def table(part: object) -> dict[str, Any]:
 
 
 def _fields(part: object) -> dict[str, Any]:
-    """A dataclass's fields that TOML can hold; None is said by leaving a field out."""
+    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
+    field out."""
     if not is_dataclass(part):
         return {}
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
+    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
+    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
 
 
 def _plain(value: object) -> object:

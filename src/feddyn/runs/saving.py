@@ -14,12 +14,13 @@ from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
 from feddyn.errors import FeddynError
-from feddyn.records.record import Line, Record, Setting, Status, ended, key, results
+from feddyn.records.layout import Line, Setting, Status, ended, key, results
+from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
 
 
 @dataclass(frozen=True)
-class Every:
+class CheckpointEvery:
     """How often a run is saved: after so many rounds or minutes, whichever comes first."""
 
     rounds: int | None = None
@@ -35,8 +36,10 @@ class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
     what it needs; all of them call every function."""
 
-    def __init__(self, directory: Path, setting: Setting, every: Every, group: Group):
-        self.directory, self.setting, self.every, self.group = directory, setting, every, group
+    def __init__(
+        self, directory: Path, setting: Setting, every: CheckpointEvery, group: Group, code: Mapping[str, bytes]
+    ):
+        self.directory, self.setting, self.every, self.group, self.code = directory, setting, every, group, code
         self.writes = group.rank == 0
         self.checkpoints = Checkpoints(directory / "checkpoint", key(setting))
         self._saved, self._clock = 0, time.monotonic()
@@ -61,7 +64,7 @@ class Saver:
             if self.writes and resume and (self.directory / "setting.toml").exists():
                 self._record = Record.resume(self.directory, self.setting)
                 return self._go_back(self._record, federation)
-            self._record = Record(self.directory, self.setting) if self.writes else None
+            self._record = Record(self.directory, self.setting, self.code) if self.writes else None
             return None, []
 
         position, lines = self.group.from_first(self.group.guarded(read))

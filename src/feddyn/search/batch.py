@@ -1,5 +1,5 @@
 """Candidates of a search as one batched computation, where they differ only in what can be stacked: the method, its
-numbers and the learning rate."""
+numbers and those of the solver, such as the learning rate."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,15 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from feddyn.algorithms import Algorithm
+from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
 from feddyn.engine.rehearsal import confined
-from feddyn.records.record import Line, Status
+from feddyn.records.layout import Line, Status
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import EXPLODED
+from feddyn.runs.simulation import EXPLODED
+from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
-from feddyn.search.sweep import Group, Sweep
-from feddyn.solvers.sgd import SGD
+from feddyn.solvers.base import Batchable
 
 LARGEST = 64
 """Candidates in a batch: more of them do not fit into a processor's cache."""
@@ -33,18 +34,18 @@ class Batch(NamedTuple):
         which of these it was."""
         plan = self.members[0][1]
         assert isinstance(plan.population, Stored)
-        assert isinstance(plan.solver, SGD)
+        solvers = [s for _, other in self.members if isinstance(s := other.local_solver, Batchable)]
         like = next(plan.model.parameters())
         runs: dict[str, list[Algorithm]] = {}
         for _, other in self.members:
             runs.setdefault(_kind(other.algorithm), []).append(other.algorithm)
         groups = [Group(_columns(algorithms, like), len(algorithms)) for algorithms in runs.values()]
-        lrs = _column([other.solver.lr for _, other in self.members], like)  # type: ignore[attr-defined]
-        sweep = Sweep(
+        numbers = {name: _column([solver.numbers[name] for solver in solvers], like) for name in solvers[0].numbers}
+        sweep = Lockstep(
             plan.model,
             plan.population,
             groups,
-            replace(plan.solver, lr=lrs),
+            solvers[0].with_numbers(numbers),
             seed=plan.seed,
             loss=plan.loss,
             metrics=plan.evaluation.metrics,
@@ -79,10 +80,11 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
     alike: dict[str, list[Planned]] = {}
     rest = []
     for candidate, plan in planned:
-        if _can(plan):
+        solver = plan.local_solver
+        if isinstance(solver, Batchable) and _can(plan):
             setting = plan.setting()
             shared = {key: value for key, value in setting.items() if key not in ("algorithm", "target")}
-            shared["solver"] = {key: value for key, value in setting["solver"].items() if key != "lr"}
+            shared["solver"] = {key: value for key, value in setting["solver"].items() if key not in solver.numbers}
             alike.setdefault(json.dumps(shared, sort_keys=True), []).append((candidate, plan))
         else:
             rest.append((candidate, plan))
@@ -97,16 +99,14 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
 
 
 def _can(plan: Plan) -> bool:
-    """Whether a run is one that the engine batches over devices; then it can be batched over settings too."""
+    """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
+    settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    simple = (
-        isinstance(plan.solver, SGD)
-        and plan.links is None
-        and plan.evaluation.every == 1
-        and not plan.evaluation.devices
-    )
+    simple = plan.links is None and plan.evaluation.every == 1 and not plan.evaluation.devices
+    walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
-    return stored and simple and counted and plan.stack > 1
+    ours = type(plan.algorithm).__module__.startswith("feddyn.")  # others need not take columns of numbers
+    return ours and stored and simple and walked and counted and plan.stack_size > 1
 
 
 def _kind(algorithm: Algorithm) -> str:
@@ -126,5 +126,5 @@ def _columns(algorithms: Sequence[Algorithm], like: torch.Tensor) -> Algorithm:
     return replace(algorithms[0], **columns)  # type: ignore[type-var]
 
 
-def _column(values: Sequence[float], like: torch.Tensor) -> torch.Tensor:
+def _column(values: Sequence[Scalar], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor(values, dtype=like.dtype)[:, None, None]

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.engine.evaluation import Evaluator
-from feddyn.errors import DivergenceError
+from feddyn.errors import DivergenceError, InputError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
 from feddyn.runs.plan import Plan
-from feddyn.runs.run import Start
+from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
-from feddyn.search.space import Candidate, Method, Outcome, Search, Trials, grid
+from feddyn.search.space import Candidate, Outcome, Search, SearchedMethod, Trials, grid, some
 from feddyn.settings.building import plans
+from feddyn.settings.checking import draft
 
 FILE = "trials.jsonl"
 GIVEN_UP = "given up"
@@ -24,15 +25,15 @@ GIVEN_UP = "given up"
 
 class Searching:
     """A search in a directory; `found` fills up. What is in the directory from before is not trained again. Without
-    `batch`, every candidate has a record of its own."""
+    `batch`, every candidate has a record of its own. Code of one's own is looked for in `folder`."""
 
-    def __init__(self, directory: Path, start: Start, batch: bool = True):
-        self.directory, self._start, self._batch = directory, start, batch
+    def __init__(self, directory: Path, start: Start, batch: bool = True, folder: Path = Path()):
+        self.directory, self._start, self._batch, self._folder = directory, start, batch, folder
         self.found: list[Outcome] = []
         self._known = dict(read_lines(directory / FILE, _known))
         self._shared: dict[str, Any] = {}
 
-    def outcomes(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def outcomes(self, how: Search, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         """(done, of how many, outcome) as candidates of a method are completed."""
         for done, total, outcome in self._grid(methods) if how.search == "grid" else self._sampled(how, methods):
             self.found.append(outcome)
@@ -42,7 +43,7 @@ class Searching:
                 append_lines(self.directory / FILE, [{"name": name, **self._known[name]}])
             yield done, total, outcome
 
-    def _grid(self, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def _grid(self, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         done: dict[str, int] = {}
         todo = {method.label: grid(method) for method in methods}
 
@@ -64,7 +65,7 @@ class Searching:
         for candidate, plan in rest:
             yield count(self._train(candidate, plan, None))
 
-    def _sampled(self, how: Search, methods: Sequence[Method]) -> Iterator[tuple[int, int, Outcome]]:
+    def _sampled(self, how: Search, methods: Sequence[SearchedMethod]) -> Iterator[tuple[int, int, Outcome]]:
         assert how.trials is not None
         for method in methods:
             first = self._plan(method.first())
@@ -87,7 +88,7 @@ class Searching:
         return Outcome(**{"better": BUILT_IN.get(line["metric"], "higher"), **line, "candidate": candidate})
 
     def _plan(self, candidate: Candidate) -> Plan:
-        ((_, plan),) = plans(candidate.document, shared=self._shared)
+        ((_, plan),) = plans(candidate.document, shared=self._shared, folder=self._folder)
         return plan
 
     def _train(self, candidate: Candidate, plan: Plan, trials: Trials | None) -> Outcome:
@@ -126,6 +127,20 @@ def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         count(line, word)
     figure(line, "value", sys.float_info.max)
     return name, {word: line.get(word) for word in Outcome._fields}
+
+
+def require_sound(methods: Sequence[SearchedMethod], folder: Path = Path()) -> list[str]:
+    """Check every value that is searched, without any data; the sources of the data that will be needed."""
+    sources = []
+    for method in methods:
+        first = method.first()
+        trials = [{**first.changes, key: value} for key, values in method.space.items() for value in some(values)]
+        for candidate in (first, *map(method.candidate, trials)):
+            try:
+                sources.append(draft(candidate.document, folder).single["population"]["source"])
+            except InputError as error:
+                raise InputError(f"{method.label}: {error}" if len(methods) > 1 else str(error)) from None
+    return list(dict.fromkeys(sources))
 
 
 def _metric(plan: Plan) -> tuple[str, str]:

@@ -9,12 +9,14 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from feddyn.checks import require_whole
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.metrics import Better
+from feddyn.settings.code import Code, is_own
 from feddyn.settings.documents import Document, expand, keys, slug
 from feddyn.settings.schema import build
 
@@ -61,12 +63,13 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Method:
-    """A method of the sweep: its setting, and what is searched for it."""
+class SearchedMethod:
+    """A method of the sweep: its setting, what is searched for it, and the code of one's own that it names."""
 
     label: str
     document: Document
     space: Mapping[str, Values | Range]
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def candidate(self, changes: Mapping[str, Any]) -> "Candidate":
         """The method with some values."""
@@ -116,8 +119,8 @@ class Outcome(NamedTuple):
         return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
 
 
-def read(document: Document) -> tuple[Search, list[Method]]:
-    """A setting with a [sweep] table."""
+def read(document: Document, folder: Path = Path()) -> tuple[Search, list[SearchedMethod]]:
+    """A setting with a [sweep] table; code of one's own is looked for in `folder`. Candidates' names depend on it."""
     table = document.get("sweep")
     if not isinstance(table, dict):
         raise InputError("the setting has no [sweep] table: say there what to search")
@@ -126,21 +129,26 @@ def read(document: Document) -> tuple[Search, list[Method]]:
         raise InputError("sweep.space is missing: give keys with lists of values, as in solver.lr = [1.0, 0.1]")
     search = build(Search, {key: value for key, value in table.items() if key != "space"}, "sweep")
     dimensions = {key: _dimension(key, value, search) for key, value in _flat(space)}
-    methods, used = [], set[str]()
+    methods, used, every = [], set[str](), set[str]()
     singles = expand({key: value for key, value in document.items() if key != "sweep"})
     for label, single in singles:
-        known = keys(single)
+        code = Code(folder)
+        known = keys(single, code)
         mine = {key: values for key, values in dimensions.items() if key in known}
-        if len(singles) > 1:
-            for key in mine:
-                if key.partition(".")[0] not in ("algorithm", "solver"):
-                    raise InputError(f"sweep.space.{key}: in a comparison, search keys of algorithm and solver only")
+        for key in mine:
+            if len(singles) > 1 and key.partition(".")[0] not in ("algorithm", "solver"):
+                raise InputError(f"sweep.space.{key}: in a comparison, search keys of algorithm and solver only")
+        for key, values in {"loss": [single.get("loss")], **mine}.items():
+            for name in filter(is_own, some(values)):
+                code.resolve(name, key)
+        if code.files:
+            single["code"] = {**code.hashes, **single.get("code", {})}
         used |= set(mine)
-        methods.append(Method(label, single, mine))
+        every |= known
+        methods.append(SearchedMethod(label, single, mine, code.files))
     for key in dimensions:
         if key not in used:
-            known = set().union(*(keys(single) for _, single in singles))
-            raise InputError(f"sweep.space.{key}: no method here has it; {nearest(key, known)}")
+            raise InputError(f"sweep.space.{key}: no method here has it; {nearest(key, every)}")
     return search, methods
 
 
@@ -167,7 +175,12 @@ def _dimension(key: str, value: object, search: Search) -> Values | Range:
     raise InputError(f"{where} must be a list of values or {{ low = ..., high = ... }}, not {value!r}")
 
 
-def grid(method: Method) -> list[Candidate]:
+def some(values: Values | Range) -> Values:
+    """All values of a list, the ends of a range."""
+    return values if isinstance(values, list) else [values.low, values.high]
+
+
+def grid(method: SearchedMethod) -> list[Candidate]:
     """All combinations of a method's values."""
     lists = [values for values in method.space.values() if isinstance(values, list)]
     return [method.candidate(dict(zip(method.space, values, strict=True))) for values in itertools.product(*lists)]
@@ -176,7 +189,7 @@ def grid(method: Method) -> list[Candidate]:
 class Trials:
     """Optuna's side of a search for one method: it proposes values, and may give a trial up early."""
 
-    def __init__(self, search: Search, method: Method, rounds: int, maximise: bool):
+    def __init__(self, search: Search, method: SearchedMethod, rounds: int, maximise: bool):
         try:
             import optuna
         except ImportError:
@@ -220,7 +233,7 @@ class Trials:
             self._study.tell(self._trial, value)
 
 
-def best(methods: Sequence[Method], outcomes: Sequence[Outcome]) -> Document:
+def best(methods: Sequence[SearchedMethod], outcomes: Sequence[Outcome]) -> Document:
     """The best candidate of every method as one setting, for `feddyn run`."""
     winners = {}
     for method in methods:
@@ -233,6 +246,7 @@ def best(methods: Sequence[Method], outcomes: Sequence[Outcome]) -> Document:
     if len(methods) == 1:
         return first
     own = ("algorithm", "solver")
-    common = {key: value for key, value in first.items() if key not in own}
+    code = {file: digest for winner in winners.values() for file, digest in winner.get("code", {}).items()}
+    common = {key: value for key, value in first.items() if key not in own} | ({"code": code} if code else {})
     compare = [{"label": label, **{key: document[key] for key in own}} for label, document in winners.items()]
     return {**common, "compare": compare}

@@ -2,26 +2,28 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import nn
 
-from feddyn.checks import require_whole
+from feddyn.data.on_demand import OnDemand
 from feddyn.data.stored import Stored
-from feddyn.engine.links import Links
-from feddyn.engine.participation import Participation
 from feddyn.engine.seeds import integer
 from feddyn.errors import InputError
-from feddyn.metrics import Evaluation, Target
+from feddyn.metrics import Target
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
+from feddyn.settings.checking import DTYPES, Draft, draft
+from feddyn.settings.code import is_own, portable
 from feddyn.settings.documents import Document, change, expand
-from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES, label
-from feddyn.settings.schema import build, choose, parameters
+from feddyn.settings.names import label
+from feddyn.settings.schema import build, parameters
+from feddyn.solvers.own import as_solver
 
 T = TypeVar("T")
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 class Named(NamedTuple):
@@ -32,11 +34,17 @@ class Named(NamedTuple):
 
 
 def plans(
-    document: Document, changes: Sequence[str] = (), seed: int | None = None, shared: dict[str, Any] | None = None
+    document: Document,
+    changes: Sequence[str] = (),
+    seed: int | None = None,
+    shared: dict[str, Any] | None = None,
+    folder: Path = Path(),
+    fetch: Callable[[str], None] | None = None,
 ) -> list[Named]:
     """The runs that a settings document asks for, after `--set` changes; one without a comparison has one run.
 
-    `shared` keeps what takes long to make (populations, optima) for other settings.
+    `shared` keeps what takes long to make (populations, optima) for other settings. Code of one's own is looked for in
+    `folder`. `fetch` is called with the name of each source when all is checked and before any data is read.
     """
     singles = expand(document)
     for _, single in singles:
@@ -44,21 +52,29 @@ def plans(
             single["seed"] = seed
             single.get("population", {}).pop("seed", None)  # it follows the run's seed
     for words in changes:
-        change([single for _, single in singles], words)
+        change([single for _, single in singles], words, folder)
     if "compare" not in document:  # it is called by its method, which may be another one now
         singles = [(label(single["algorithm"]["name"], single["algorithm"]), single) for _, single in singles]
     shared = {} if shared is None else shared
-    found = []
-    for name, single in singles:
-        try:
-            found.append(Named(name, _plan(single, shared)))
-        except InputError as error:
-            raise InputError(f"{name}: {error}" if len(singles) > 1 else str(error)) from None
-    return found
+
+    def each(make: Callable[[T], Any], items: Sequence[tuple[str, T]]) -> list[tuple[str, Any]]:
+        found = []
+        for name, item in items:
+            try:
+                found.append((name, make(item)))
+            except InputError as error:
+                raise InputError(f"{name}: {error}" if len(items) > 1 else str(error)) from None
+        return found
+
+    drafts = each(lambda single: draft(single, folder), singles)
+    if fetch is not None:
+        for source in dict.fromkeys(single["population"]["source"] for _, single in singles):
+            fetch(source)
+    return [Named(name, plan) for name, plan in each(lambda found: _plan(found, shared), drafts)]
 
 
-def _plan(single: Document, shared: dict[str, Any]) -> Plan:
-    """Objects for a single document; `shared` keeps what takes long to make for the next method of a comparison."""
+def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
+    """Objects for a checked setting; `shared` keeps what takes long to make for the next method of a comparison."""
 
     def once(make: Callable[..., T], *arguments: Any, key: object) -> T:
         name = f"{make.__name__} {key}"
@@ -66,76 +82,76 @@ def _plan(single: Document, shared: dict[str, Any]) -> Plan:
             shared[name] = make(*arguments)
         return cast(T, shared[name])
 
-    for key in ("rounds", "participation"):
-        if key not in single:
-            raise InputError(f"{key} is missing from the setting")
-    seed = single.get("seed", 0)
-    require_whole("", "seed", seed, 0)
-    source = single.get("population", {})
-    population = once(_population, source, seed, key=(source, seed))
-    model, origin = _model(single.get("model", {}), population, seed)
-    method = choose(METHODS, single["algorithm"], "name", "algorithm")
-    algorithm = build(method.algorithm, _without(single["algorithm"], "name"), "algorithm", single["algorithm"]["name"])
-    solver = build(choose(SOLVERS, single["solver"], "name", "solver"), _without(single["solver"], "name"), "solver")
-    target, decay = single.get("target"), getattr(solver, "weight_decay", 0.0)
-    if target is not None:
-        target = once(_target, target, model, population, decay, key=(target, source, origin, decay))
+    single, source = found.single, found.single.get("population", {})
+    population = once(_population, found, key=(source, found.seed))
+    model, origin = _model(found, population)
+    target, decay = found.target, as_solver(found.solver).weight_decay
+    if target is not None and "gap" in single["target"]:
+        target = once(_above_optimum, found, model, population, decay, key=(single["target"], source, origin, decay))
     return Plan(
         model,
         population,
-        algorithm,
-        solver,
-        _participation(single["participation"]),
+        found.algorithm,
+        found.solver,
+        single["participation"],
         single["rounds"],
-        seed,
-        evaluation=build(Evaluation, single.get("evaluation", {}), "evaluation"),
+        found.seed,
+        found.loss,
+        evaluation=found.evaluation,
         target=target,
         origin=origin,
-        cohort=single.get("cohort"),
-        links=build(Links, single["links"], "links") if "links" in single else None,
+        stack=single.get("stack", single.get("cohort")),
+        links=found.links,
+        named=found.named,
+        code=found.code.files,
     )
 
 
-def _population(table: Document, seed: int) -> Stored:
-    source = choose(SOURCES, table, "source", "population")
-    pooled = table.get("pooled", False)
-    if not isinstance(pooled, bool):
-        raise InputError(f"population.pooled must be true or false, not {pooled!r}")
-    population = build(source, {"seed": seed, **_without(table, "source", "pooled")}, "population", table["source"])
-    return population.pooled() if pooled else population
+def _population(found: Draft) -> Stored | OnDemand:
+    table = found.single["population"]
+    name, given = table["source"], found.population_table
+    population = build(found.source, given, "population", name)
+    if not isinstance(population, Stored | OnDemand):
+        raise InputError(f"population.source: {name} gives a {type(population).__name__}, which is no Population")
+    if is_own(name):
+        population = replace(population, origin={"source": portable(name), **given})
+    if not table.get("pooled", False):
+        return population
+    if not isinstance(population, Stored):
+        raise InputError("population.pooled: devices whose data is made on demand cannot be pooled")
+    return population.pooled()
 
 
-def _model(table: Document, population: Stored, seed: int) -> tuple[nn.Module, Document]:
+def _model(found: Draft, population: Stored | OnDemand) -> tuple[nn.Module, Document]:
     """The initial model and how to make it again; sizes that are not given follow from the data."""
-    make = choose(MODELS, table, "name", "model")
-    dtype = choose(DTYPES, {"dtype": "float32", **table}, "dtype", "model")
-    sizes = {"features": math.prod(population.x.shape[1:]), "classes": int(population.y.max()) + 1}
-    known = parameters(make)
-    given = {**{key: size for key, size in sizes.items() if key in known}, **_without(table, "name", "dtype")}
+    table = found.single["model"]
+    name, dtype = table["name"], table.get("dtype", "float32")
+    known = parameters(found.network)
+    given = {**{size: value for size, value in _sizes(population).items() if size in known}, **found.model_table}
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(integer(seed, "model"))
-        model = build(make, given, "model", table["name"]).to(dtype)
-    return model, {"name": table["name"], "dtype": str(dtype).removeprefix("torch."), **given}
+        torch.default_generator.manual_seed(integer(found.seed, "model"))
+        model = build(found.network, given, "model", name)
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model.name: {name} gives a {type(model).__name__}, which is no torch.nn.Module")
+    return model.to(DTYPES[dtype]), {"name": portable(name) if is_own(name) else name, "dtype": dtype, **given}
 
 
-def _participation(value: object) -> Participation:
-    if isinstance(value, int | float | list):
-        return value
-    raise InputError(f"participation cannot be {value!r}: give a probability, a number of devices or a list of lists")
+def _sizes(population: Stored | OnDemand) -> Document:
+    """The numbers in a sample, and the classes or, for regression, numbers in a target."""
+    x, _ = population.excerpt()
+    y = population.y if isinstance(population, Stored) else population.test[1]
+    sizes = {"features": math.prod(x.shape[1:])}
+    if not y.is_floating_point():
+        sizes["classes"] = int(y.max()) + 1
+    elif y.dim() == 2:
+        sizes["classes"] = y.shape[1]
+    return sizes
 
 
-def _target(table: Document, model: nn.Module, population: Stored, weight_decay: float) -> Target:
-    """The target as given, or with `gap` the exact optimum of the training objective plus that gap."""
-    if "gap" not in table:
-        return build(Target, table, "target")
-    gap = table["gap"]
-    if not isinstance(gap, int | float) or isinstance(gap, bool) or not gap > 0:
-        raise InputError(f"target.gap must be a number above 0, not {gap!r}")
-    if "value" in table or table.get("metric", "objective") != "objective":
-        raise InputError("target.gap is measured from the optimum of the objective: leave out target.value and metric")
-    value = float(f"{optimum(model, population, weight_decay) + gap:.12g}")  # the same on every processor
-    return build(Target, {**_without(table, "gap"), "metric": "objective", "value": value}, "target")
-
-
-def _without(table: Document, *keys: str) -> Document:
-    return {key: value for key, value in table.items() if key not in keys}
+def _above_optimum(found: Draft, model: nn.Module, population: Stored | OnDemand, weight_decay: float) -> Target:
+    """The exact optimum of the training objective plus a gap."""
+    if not isinstance(population, Stored):
+        raise InputError("target.gap: the optimum of data that is made on demand is not known, give target.value")
+    assert found.target is not None
+    value = optimum(model, population, weight_decay) + found.single["target"]["gap"]
+    return replace(found.target, value=float(f"{value:.12g}"))  # the same on every processor

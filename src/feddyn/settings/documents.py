@@ -3,22 +3,26 @@
 import copy
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from feddyn.algorithms import Algorithm
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Evaluation, Target
-from feddyn.settings.names import METHODS, MODELS, SOLVERS, SOURCES, label
+from feddyn.settings.code import Code, is_own
+from feddyn.settings.names import ALGORITHMS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
 from feddyn.settings.schema import choose, parameters
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links")
-SCALARS = ("seed", "rounds", "participation", "cohort")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "code")
+SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
+"""`cohort` is what `stack` was called before."""
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
 ENTRY = {"label", "algorithm", "solver"}
+OWN = Method(Algorithm, "", "code of one's own: nothing comes with it")
 
 
 def read(path: Path) -> Document:
@@ -88,7 +92,7 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
     algorithm = entry.get("algorithm", common.get("algorithm", {}))
     if not isinstance(algorithm, dict) or not isinstance(entry.get("solver", {}), dict):
         raise InputError(f'{where} and solver must be tables, as in algorithm = {{ name = "feddyn", alpha = 0.1 }}')
-    method = choose(METHODS, algorithm, "name", where)
+    method = OWN if is_own(algorithm.get("name")) else choose(METHODS, algorithm, "name", where)
     shared, own = dict(common.get("solver", {})), dict(entry.get("solver", {}))
     if method.solver is not None and shared.get("name", "sgd") != method.solver:
         shared = {"name": method.solver, **{key: shared[key] for key in method.inherits if key in shared}}
@@ -107,8 +111,8 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
     return name, single
 
 
-def change(singles: Sequence[Document], words: str) -> None:
-    """Apply KEY=VALUE to every document that has the key; none has it: an error."""
+def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> None:
+    """Apply KEY=VALUE to every document that has the key; none has it: an error. Code is looked for in `folder`."""
     path, equals, text = words.partition("=")
     parts = path.strip().split(".")
     if not equals or len(parts) > 2 or not all(parts):
@@ -120,7 +124,7 @@ def change(singles: Sequence[Document], words: str) -> None:
     known: set[str] = set()
     changed = False
     for single in singles:
-        mine = keys(single)
+        mine = keys(single, Code(folder))
         known |= mine
         if ".".join(parts) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
@@ -136,13 +140,13 @@ def change(singles: Sequence[Document], words: str) -> None:
         raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {nearest('.'.join(parts), known)}")
 
 
-def keys(single: Document) -> set[str]:
+def keys(single: Document, code: Code) -> set[str]:
     """Every key that a single document may have, dotted."""
-    made = {
-        "algorithm": choose(METHODS, single["algorithm"], "name", "algorithm").algorithm,
-        "solver": choose(SOLVERS, single["solver"], "name", "solver"),
-        "population": choose(SOURCES, single.get("population", {}), "source", "population"),
-        "model": choose(MODELS, single.get("model", {}), "name", "model"),
+    made: dict[str, Callable[..., Any]] = {
+        "algorithm": code.choose(ALGORITHMS, single["algorithm"], "name", "algorithm"),
+        "solver": code.choose(SOLVERS, single["solver"], "name", "solver"),
+        "population": code.choose(SOURCES, single.get("population", {}), "source", "population"),
+        "model": code.choose(MODELS, single.get("model", {}), "name", "model"),
         "evaluation": Evaluation,
         "target": Target,
         "links": Links,

@@ -22,7 +22,7 @@ def is_run_of(record: Mapping[str, Any], document: Document) -> bool:
     makers |= {"population": SOURCES[single["population"]["source"]], "model": MODELS[single["model"]["name"]]}
     scalars = {name: value for name, value in single.items() if name not in makers}
     return (
-        set(record) - {"cohort"} == set(single)
+        set(record) - {"stack", "cohort"} == set(single) - {"stack"}
         and all(record[name] == value for name, value in scalars.items())
         and all(_same(record[name], single[name], make) for name, make in makers.items())
     )

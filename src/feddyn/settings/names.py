@@ -13,7 +13,9 @@ from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
 from feddyn.data.stored import Stored
 from feddyn.models import zoo
-from feddyn.solvers import SGD, Exact, OneStep, Solver
+from feddyn.models.flat import Loss
+from feddyn.settings.code import is_own
+from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ METHODS: Mapping[str, Method] = {
     ),
     "centralised": Method(FedAvg, "Centralised", "all data in one place, the reference", pooled=True),
 }
-SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "onestep": OneStep, "exact": Exact}
+ALGORITHMS = {name: method.algorithm for name, method in METHODS.items()}
+SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "adamw": AdamW, "onestep": OneStep, "exact": Exact}
 SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
@@ -62,8 +65,11 @@ MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "lstm": zoo.lstm,
     "resnet18": zoo.resnet18,
 }
+LOSSES: Mapping[str, Loss] = {"cross-entropy": nn.functional.cross_entropy, "mse": nn.functional.mse_loss}
 
 
 def label(name: str, parameters: Mapping[str, Any]) -> str:
-    """How tables and plots call a method."""
+    """How tables and plots call a method; one's own by the name of its class."""
+    if is_own(name):
+        return name.rpartition(":")[2]
     return METHODS[name].label + (" All" if parameters.get("mean") == "all" else "")

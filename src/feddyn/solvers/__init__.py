@@ -1,8 +1,23 @@
 """How a device solves its problem."""
 
+from feddyn.solvers.adamw import AdamW
+from feddyn.solvers.base import Batchable, Solve, Solver
 from feddyn.solvers.exact import Exact
 from feddyn.solvers.one_step import OneStep
+from feddyn.solvers.own import as_solver
 from feddyn.solvers.sgd import SGD
-from feddyn.solvers.work import Solver, Step, Walk, Work
+from feddyn.solvers.work import Step, StepwiseWork, Work
 
-__all__ = ["SGD", "Exact", "OneStep", "Solver", "Step", "Walk", "Work"]
+__all__ = [
+    "SGD",
+    "AdamW",
+    "Batchable",
+    "Exact",
+    "OneStep",
+    "Solve",
+    "Solver",
+    "Step",
+    "StepwiseWork",
+    "Work",
+    "as_solver",
+]

@@ -10,7 +10,7 @@ for models of up to a few thousand parameters.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch.func import grad, jacrev
@@ -18,6 +18,7 @@ from torch.func import grad, jacrev
 from feddyn.algorithms.base import Problem, Solution, Vector
 from feddyn.checks import require_number, require_whole
 from feddyn.errors import FeddynError, InputError
+from feddyn.solvers.base import Solver
 from feddyn.solvers.work import Work
 
 LARGEST = 5_000
@@ -27,13 +28,13 @@ DECREASE = 1e-4
 
 @final
 @dataclass(frozen=True)
-class Exact:
+class Exact(Solver):
     """Newton's method to a gradient norm of `tolerance`, for convex problems in float64."""
 
     tolerance: float = 1e-12
     weight_decay: float = 0.0
     iterations: int = 100
-    walks: ClassVar[bool] = False
+    reports_path = False
 
     def __post_init__(self) -> None:
         require_number("Exact", "tolerance", self.tolerance)
@@ -55,11 +56,7 @@ class Exact:
 
         def objective(theta: Vector) -> torch.Tensor:
             value = work.loss(theta) + self.weight_decay / 2 * theta.dot(theta)
-            if problem.tilt is not None:
-                value = value + problem.tilt.dot(theta)
-            if problem.center is not None:
-                value = value + problem.prox / 2 * (theta - problem.center).square().sum()
-            return value
+            return problem.penalised(value, theta)
 
         slope, curvature = grad(objective), jacrev(grad(objective))
         theta, g = problem.start, slope(problem.start)

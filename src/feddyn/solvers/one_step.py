@@ -17,12 +17,13 @@ import torch
 from feddyn.algorithms.base import Problem, Scalar, Solution
 from feddyn.checks import require_number
 from feddyn.errors import InputError
+from feddyn.solvers.base import Solver
 from feddyn.solvers.work import Work
 
 
 @final
 @dataclass(frozen=True)
-class OneStep:
+class OneStep(Solver):
     """One full gradient step of length `lr`; None: 1/prox, for methods that have a quadratic penalty."""
 
     lr: Scalar | None = None
@@ -41,10 +42,6 @@ class OneStep:
     def __call__(self, problem: Problem, work: Work) -> Solution:
         self.check(problem)
         start = work.theta.copy_(problem.start)
-        slope = work.gradient() + self.weight_decay * start
-        if problem.tilt is not None:
-            slope = slope + problem.tilt
-        if problem.center is not None:
-            slope = slope + problem.prox * (start - problem.center)
+        slope = problem.penalised_slope(work.gradient() + self.weight_decay * start, start)
         step = 1 / problem.prox if self.lr is None else self.lr
         return Solution(start - step * slope, step)

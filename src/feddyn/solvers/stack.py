@@ -15,7 +15,7 @@ from feddyn.data.population import Rows
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.models.flat import Descent, FlatModel
-from feddyn.models.stacked import Way
+from feddyn.models.stacked import MakeStacked
 from feddyn.solvers.order import Seeds, orders
 from feddyn.solvers.work import Step, done, total_steps
 
@@ -26,7 +26,7 @@ PLANNED = 1 << 27
 """Samples that devices may visit in a round, over all their steps: the table of them takes some 50 bytes each."""
 
 
-class Cohort:
+class StackedWork:
     """Devices that walk in step, each over its own rows and in an order from a seed of its own; `effort` is the part of
     its steps that each gets done (empty: all).
 
@@ -36,7 +36,7 @@ class Cohort:
     def __init__(
         self,
         model: FlatModel,
-        way: Way,
+        way: MakeStacked,
         settings: int,
         rows: Rows,
         round: int,
@@ -88,7 +88,7 @@ class Cohort:
         if most * len(sizes) * width > PLANNED:
             raise InputError(
                 f"SGD: {most} steps of {width} samples on {len(sizes)} devices cannot be planned at once (at most "
-                f"{PLANNED} samples): use fewer epochs or steps a round, or a smaller cohort"
+                f"{PLANNED} samples): use fewer epochs or steps a round, or a smaller stack"
             )
         per_epoch = -(-sizes // width)
         lengths = np.full_like(sizes, steps) if steps is not None else (epochs or 0) * per_epoch

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from feddyn.algorithms.base import Problem, Scalar, Solution, Vector
+from feddyn.algorithms.base import Scalar, Vector
 from feddyn.data.transforms import Transform
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.solvers.order import orders
@@ -20,8 +20,8 @@ class Step(NamedTuple):
     alive: Scalar | None = None
 
 
-class Walk(Protocol):
-    """What SGD needs, of one device or of a stack of them that walk in step."""
+class StepwiseWork(Protocol):
+    """What a solver in steps needs, of one device or of a stack of them that walk in step."""
 
     @property
     def theta(self) -> Vector:
@@ -100,19 +100,6 @@ class Work:
         """The mean loss over all samples as a differentiable function of a vector."""
         x = self.x if self.transform is None else self.transform(self.x, self.theta.dtype)
         return self.model.loss(self.model.function(theta, x), self.y)
-
-
-class Solver(Protocol):
-    """Anything that solves a problem for a device: a class of ours, or a function of yours.
-
-    It minimises  loss(theta) + weight_decay/2 ||theta||^2 + <tilt, theta> + prox/2 ||theta - center||^2  from `start`;
-    a `tilt` of None is zero, and with a `center` of None there is no quadratic term.
-
-    It may have a method `check(problem)` that refuses what it cannot solve, before any work starts, and `walks = False`
-    if it does not report a path; its `weight_decay`, if it has one, is part of the objective that is reported.
-    """
-
-    def __call__(self, problem: Problem, work: Work, /) -> Solution: ...
 
 
 def done(steps: int, effort: float) -> int:

@@ -7,7 +7,7 @@ C_{t-1} gets the same weight as C_t; the constants below are what is left of the
 import math
 from typing import ClassVar, final
 
-from feddyn.theory.theorems import Case, Method, Theorem
+from feddyn.theory.theorems import Case, Theorem, Variant
 
 
 @final
@@ -20,7 +20,7 @@ class StronglyConvex(Theorem):
     D_t = ||gamma^t - theta_*||^2,  C_t = 1/m SUM_k ||grad L_k(theta_k^t) - grad L_k(theta_*)||^2.
     """
 
-    method: ClassVar[Method] = "FedDyn"
+    method: ClassVar[Variant] = "FedDyn"
     case: ClassVar[Case] = "strongly convex"
     source: ClassVar[str] = "Theorem 3, Lemma 8"
 
@@ -74,7 +74,7 @@ class Convex(Theorem):
     D_t and C_t as for strongly convex losses, of which this is the case mu = 0.
     """
 
-    method: ClassVar[Method] = "FedDyn"
+    method: ClassVar[Variant] = "FedDyn"
     case: ClassVar[Case] = "convex"
     source: ClassVar[str] = "Theorem 2, Lemma 1"
 
@@ -121,7 +121,7 @@ class Nonconvex(Theorem):
     stationary point of L_k, since lambda_k^0 = 0; there it follows from this one. With theta_k^0 = theta^0 it is false.
     """
 
-    method: ClassVar[Method] = "FedDyn"
+    method: ClassVar[Variant] = "FedDyn"
     case: ClassVar[Case] = "nonconvex"
     source: ClassVar[str] = "Theorem 4, Lemma 10"
 

@@ -6,13 +6,13 @@ The paper scales these progress lemmas with alpha, so D_t has the weight a = alp
 import math
 from typing import ClassVar, final
 
-from feddyn.theory.theorems import Case, Method, Theorem
+from feddyn.theory.theorems import Case, Theorem, Variant
 
 
 class _OneStepConvex(Theorem):
     """What the two convex parts share; they differ in r, and in whether mu is used."""
 
-    method: ClassVar[Method] = "FedDynOneGD"
+    method: ClassVar[Variant] = "FedDynOneGD"
 
     @property
     def a(self) -> float:
@@ -102,7 +102,7 @@ class Nonconvex(Theorem):
     L^2 1/m SUM_k ||theta_k^0 - theta^0||^2, bounds B_0 only where theta_k^0 is a stationary point of L_k.
     """
 
-    method: ClassVar[Method] = "FedDynOneGD"
+    method: ClassVar[Variant] = "FedDynOneGD"
     case: ClassVar[Case] = "nonconvex"
     source: ClassVar[str] = "Theorem 5, nonconvex"
 

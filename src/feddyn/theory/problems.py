@@ -76,11 +76,10 @@ class Losses(ABC):
         theta = problem.start + torch.zeros_like(self.share)
         eye = torch.eye(theta.shape[-1], dtype=theta.dtype)
         tilt = torch.zeros_like(theta) if problem.tilt is None else problem.tilt
-        center = theta if problem.center is None else problem.center
         prox = torch.as_tensor(problem.prox, dtype=theta.dtype)
         for _ in range(50):
             gradient = self.gradients(theta)
-            whole = gradient + tilt + prox * (theta - center)
+            whole = problem.penalised_slope(gradient, theta)
             scale = gradient.norm(dim=-1) + tilt.norm(dim=-1) + ((self.L + prox) * theta).norm(dim=-1)
             if bool((whole.norm(dim=-1) <= TOLERANCE * scale).all()):
                 return Solution(theta)
@@ -93,12 +92,7 @@ class Losses(ABC):
     def one_step(self, problem: Problem) -> Solution:
         """One gradient step of length 1/prox from the start, FedDynOneGD's."""
         theta = problem.start + torch.zeros_like(self.share)
-        slope = self.gradients(theta)
-        if problem.tilt is not None:
-            slope = slope + problem.tilt
-        if problem.center is not None:
-            slope = slope + problem.prox * (theta - problem.center)
-        return Solution(theta - slope / problem.prox)
+        return Solution(theta - problem.penalised_slope(self.gradients(theta), theta) / problem.prox)
 
 
 @final

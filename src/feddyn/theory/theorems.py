@@ -24,7 +24,7 @@ from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError
 
 Case: TypeAlias = Literal["strongly convex", "convex", "nonconvex"]
-Method: TypeAlias = Literal["FedDyn", "FedDynOneGD"]
+Variant: TypeAlias = Literal["FedDyn", "FedDynOneGD"]
 
 
 class Start(NamedTuple):
@@ -53,7 +53,7 @@ class Theorem(ABC):
     alpha: float
     mu: float = 0.0
 
-    method: ClassVar[Method]
+    method: ClassVar[Variant]
     case: ClassVar[Case]
     source: ClassVar[str]
     """Where the paper has it."""

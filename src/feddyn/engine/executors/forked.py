@@ -189,11 +189,12 @@ def executor(
 
 def cores() -> int:
     """CPU cores available to this process."""
-    return len(os.sched_getaffinity(0))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _can_fork() -> bool:
-    return sys.platform == "linux" and not torch.cuda.is_available() and not multiprocessing.current_process().daemon
+    system = sys.platform == "linux" and hasattr(os, "fork")
+    return system and not torch.cuda.is_available() and not multiprocessing.current_process().daemon
 
 
 def _sendable(error: Exception) -> Exception:

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import torch
 
-Job = TypeVar("Job")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def each(
-    function: Callable[[Job], Result], jobs: Sequence[Job], workers: int
-) -> Generator[tuple[Job, Result], None, None]:
+    function: Callable[[Item], Result], jobs: Sequence[Item], workers: int
+) -> Generator[tuple[Item, Result], None, None]:
     """Each job with its result, as they finish, in so many processes of one thread each."""
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
     try:

@@ -11,7 +11,7 @@ from feddyn.theory.verification.survey import ACTIVE, DEVICES, start
 
 CONDITIONS = {"well": (3, 0.2), "badly": (8, 0.0)}
 """Coordinates and mu of quadratics of L = 1: the curvatures of l are within a factor of 2, and of 60."""
-ALPHAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
+MULTIPLES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 """In units of L."""
 REDUCTIONS = (1e-2, 1e-6)
 LIMIT = 2000
@@ -29,7 +29,9 @@ class Practice(NamedTuple):
 
 def trials(paths: int, seed: int) -> list[Practice]:
     """Every condition, participation and alpha."""
-    return [Practice(condition, P, alpha, paths, seed) for condition in CONDITIONS for P in ACTIVE for alpha in ALPHAS]
+    return [
+        Practice(condition, P, alpha, paths, seed) for condition in CONDITIONS for P in ACTIVE for alpha in MULTIPLES
+    ]
 
 
 def rounds_needed(trial: Practice) -> list[int | None]:

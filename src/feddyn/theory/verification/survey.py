@@ -54,7 +54,7 @@ AUDITED = (400, 10, 8)
 
 
 @dataclass(frozen=True)
-class Job:
+class Check:
     """A theorem on one problem."""
 
     name: str
@@ -117,10 +117,10 @@ def start(found: Losses) -> Vector:
     return found.theta_star + DISTANCE / math.sqrt(found.d)
 
 
-def jobs(names: Sequence[str], paths: int, seed: int) -> list[Job]:
+def jobs(names: Sequence[str], paths: int, seed: int) -> list[Check]:
     """Every problem, heterogeneity and participation of these theorems."""
     return [
-        Job(name, problem, spread, P, paths, seed)
+        Check(name, problem, spread, P, paths, seed)
         for name in names
         for problem in PROBLEMS
         for spread in SPREADS
@@ -128,7 +128,7 @@ def jobs(names: Sequence[str], paths: int, seed: int) -> list[Job]:
     ]
 
 
-def do(job: Job) -> Result:
+def do(job: Check) -> Result:
     """Measure, enumerate and audit."""
     kind = THEOREMS[job.name]
     found = losses(kind.case, job.problem, job.spread, DEVICES, job.seed)
@@ -157,6 +157,6 @@ def times(theorem: Theorem, found: Losses, length: float) -> list[int]:
     return sorted({round(last ** (i / 40)) for i in range(41)})
 
 
-def survey(todo: Sequence[Job], workers: int) -> Generator[tuple[Job, Result], None, None]:
+def survey(todo: Sequence[Check], workers: int) -> Generator[tuple[Check, Result], None, None]:
     """Each job with its result, as they finish, in so many processes of one thread each."""
     return each(do, sorted(todo, key=lambda job: job.P), workers)

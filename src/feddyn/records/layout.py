@@ -1,0 +1,115 @@
+"""The record of a run: a directory that says everything about it, and that nothing ever overwrites.
+
+setting.toml        complete: it alone repeats the run
+code/               the source files outside of feddyn that the setting names, if it does
+rounds.jsonl        a line a round; the same bits for equal settings
+timings.jsonl       everything that differs between two equal runs
+summary.json        how it ended
+models.safetensors  the three flat vectors after the last round
+devices.json        if it was asked for, the last figures of the server's model on each device's own samples
+checkpoint/         while it goes on: all that is needed to go on after a crash
+lock                held by the process that writes here
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from safetensors import SafetensorError, deserialize
+
+from feddyn.errors import FeddynError, InputError
+from feddyn.records.lines import read_rounds, strictly, table, text
+
+Setting: TypeAlias = dict[str, Any]
+Line: TypeAlias = dict[str, Any]
+
+
+class Status(StrEnum):
+    """How far a run is."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    REACHED = "target reached"
+    DIVERGED = "diverged"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was asked for is done."""
+        return self in (Status.FINISHED, Status.REACHED)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it cannot go on."""
+        return self.complete or self is Status.DIVERGED
+
+
+HEADING = "# feddyn run "
+"""Begins the first line of a setting.toml; then comes the setting's key."""
+
+
+def key(setting: Mapping[str, Any]) -> str:
+    """Sixteen digits that stand for a setting; every field of it counts. `stack` was once called `cohort`, and runs of
+    that time keep their keys."""
+    fields = {"cohort" if name == "stack" else name: value for name, value in setting.items()}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+
+
+def ended(directory: Path) -> Mapping[str, Any] | None:
+    """The summary of a run that went to its end, or diverged; None for one that can go on."""
+    try:
+        summary = table(strictly((directory / "summary.json").read_bytes()), "it")
+        text(summary, "message")
+        return summary if Status(text(summary, "status")).ended else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list[Line], bytes]:
+    """The lines and the models, as a safetensors file, of a run that has ended after so many rounds."""
+    require_same(directory, setting)
+    try:
+        lines = read_rounds(directory / "rounds.jsonl")
+        if len(lines) != rounds:
+            raise ValueError(f"rounds.jsonl has {len(lines)} of {rounds} rounds")
+        models = (directory / "models.safetensors").read_bytes()
+        deserialize(models)  # type: ignore[no-untyped-call]
+        return lines, models
+    except (OSError, ValueError, SafetensorError) as error:
+        raise FeddynError(f"the record in {directory} is damaged: {error}") from None
+
+
+def require_same(directory: Path, setting: Setting) -> None:
+    """Refuse a record of another setting than this one."""
+    try:
+        found = tomllib.loads((directory / "setting.toml").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"there is no record of a run in {directory}: setting.toml: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{directory / 'setting.toml'} is damaged: {error}") from None
+    require_unchanged(directory, found)
+    if key(found) != key(setting):
+        raise InputError(
+            f"the run in {directory} has another setting ({key(found)}) than the one to go on with ({key(setting)}): "
+            "take another directory"
+        )
+
+
+def require_unchanged(directory: Path, setting: Mapping[str, Any]) -> None:
+    """Refuse a record whose setting.toml says something else than when the run was begun, or ended."""
+    begun = (directory / "setting.toml").read_text(encoding="utf-8").partition("\n")[0].removeprefix(HEADING)
+    try:
+        ended = json.loads((directory / "summary.json").read_bytes())["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        ended = None
+    for other in (ended, begun):
+        if isinstance(other, str) and re.fullmatch("[0-9a-f]{16}", other) and other != key(setting):
+            raise InputError(
+                f"{directory / 'setting.toml'} was changed after the run was begun (it was {other}, and now it is "
+                f"{key(setting)}): change it back, or start a run of its own in another directory"
+            )

@@ -1,0 +1,139 @@
+"""Writing a record while a run goes on."""
+
+import json
+import os
+import platform
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from feddyn.errors import FeddynError, InputError
+from feddyn.records.files import refuse_links, write_code, write_whole
+from feddyn.records.layout import HEADING, Line, Setting, key, require_same
+from feddyn.records.lines import read_rounds
+from feddyn.records.lock import LOCK, lock
+
+LEFTOVERS = (LOCK, ".setting.toml.part")
+"""What a process that was killed before it began leaves behind."""
+
+
+def claim(directory: Path) -> Path:
+    """Make a new directory for a record; one that is in use is refused."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(file.name not in LEFTOVERS for file in directory.iterdir()):
+            raise InputError(f"the output directory {directory} is in use: choose another one, or remove it yourself")
+        if not os.access(directory, os.W_OK):
+            raise PermissionError(13, "it is read-only")
+    except OSError as error:
+        raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from error
+    return directory
+
+
+class Record:
+    """Writes a run down while it goes on. While it is open, no other process can open it."""
+
+    def __init__(self, directory: Path, setting: Setting, code: Mapping[str, bytes] | None = None):
+        """Start a record, in a new directory; `code` has the source files that the setting names."""
+        self._lock_up(claim(directory))
+        try:
+            text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
+            write_whole(directory / "setting.toml", [text.encode()])
+            write_code(directory, code or {})
+        except OSError as error:
+            raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
+        self._open("started")
+
+    @classmethod
+    def resume(cls, directory: Path, setting: Setting) -> "Record":
+        """Open the record of a run that has begun; `cut` says from where on it is written again."""
+        record = cls.__new__(cls)
+        record._lock_up(directory)
+        require_same(directory, setting)
+        record._open("resumed")
+        return record
+
+    def _lock_up(self, directory: Path) -> None:
+        refuse_links(directory)
+        self.directory = directory
+        self._files = ExitStack()
+        weakref.finalize(self, self._files.close)  # whatever happens, nobody is locked out by who is gone
+        self.lock = self._files.enter_context(lock(directory))
+
+    def _open(self, word: str) -> None:
+        try:
+            self._rounds = self._files.enter_context((self.directory / "rounds.jsonl").open("ab"))
+            timings = (self.directory / "timings.jsonl").open("a", encoding="utf-8")
+            self._timings = self._files.enter_context(timings)
+        except OSError as error:
+            raise InputError(f"the record in {self.directory} cannot be written to: {error.strerror}") from None
+        self._clock = time.perf_counter()
+        self._time(
+            {
+                word: time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "machine": platform.platform(),
+                "python": platform.python_version(),
+                "torch": version("torch"),
+            }
+        )
+
+    def cut(self, recorded: int, rounds: int) -> list[Line]:
+        """Forget all behind the first `recorded` bytes, which a checkpoint after so many rounds does not know of; the
+        lines before it. The last round may have been interrupted before its line."""
+        path = self.directory / "rounds.jsonl"
+        known = path.read_bytes()[:recorded]
+        if len(known) < recorded:
+            raise FeddynError(
+                f"{path} has lost lines that the checkpoint counts on: restore it, or start the run again"
+            )
+        if (known and not known.endswith(b"\n")) or not 0 <= rounds - known.count(b"\n") <= 1:
+            raise FeddynError(f"{path} has not the {rounds} lines that the checkpoint counts on: start the run again")
+        os.truncate(path, recorded)
+        return read_rounds(path)
+
+    def line(self, line: Line) -> None:
+        """Add a round."""
+        now = time.perf_counter()
+        try:
+            self._rounds.write((json.dumps(line, allow_nan=False) + "\n").encode())
+            self._rounds.flush()
+            self._time({"round": line["round"], "seconds": round(now - self._clock, 6)})
+        except OSError as error:
+            where = f"{self.directory} ({error.strerror})"
+            raise FeddynError(f"round {line['round']} cannot be written to {where}; all before it are kept") from None
+        self._clock = now
+
+    def recorded(self) -> int:
+        """How many bytes of rounds there are, all of them safely on disk."""
+        os.fsync(self._rounds.fileno())
+        return self._rounds.tell()
+
+    def close(self, summary: Mapping[str, Any], models: bytes, devices: Mapping[str, Sequence[Any]]) -> None:
+        """Write down how the run ended, its models, which are a safetensors file, and if there are any the columns of
+        the devices' figures."""
+        try:
+            self.recorded()
+            write_whole(self.directory / "models.safetensors", [models])
+            if devices:
+                write_whole(self.directory / "devices.json", [json.dumps(devices, allow_nan=False).encode()])
+            text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
+            write_whole(self.directory / "summary.json", [text.encode()])
+        except OSError as error:
+            raise FeddynError(f"the end of the run cannot be written to {self.directory}: {error.strerror}") from None
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Close all files, and let others write here."""
+        with suppress(OSError):  # a full disk was reported when a line did not fit
+            self._files.close()
+
+    def _time(self, line: Line) -> None:
+        self._timings.write(json.dumps(line) + "\n")
+        self._timings.flush()

@@ -1,0 +1,271 @@
+"""A whole run: rounds, evaluation, the target, the record."""
+
+import math
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from torch import nn
+
+from feddyn.algorithms.base import Algorithm
+from feddyn.checks import LARGEST, require_whole
+from feddyn.data.population import Population
+from feddyn.engine.executors.ranks import group
+from feddyn.engine.federation import Federation
+from feddyn.engine.links import Answers, Links
+from feddyn.engine.participation import Participation, Sampler
+from feddyn.engine.shield import shielded
+from feddyn.engine.trainer import HELP
+from feddyn.errors import DivergenceError, FeddynError, InputError
+from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
+from feddyn.models.flat import Loss
+from feddyn.records.layout import Line, Setting, Status, key
+from feddyn.records.lines import COUNTS
+from feddyn.runs.plan import Plan
+from feddyn.runs.run import Run
+from feddyn.runs.saving import CheckpointEvery, Saver
+from feddyn.solvers.base import Solve
+
+EXPLODED = 1e6
+"""A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
+Resume: TypeAlias = bool | Literal["unchecked"]
+Lines: TypeAlias = Generator[Line, None, None]
+Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
+"""Starts a plan, or goes on with it where it has a record: the run, and its rounds as they are completed."""
+
+
+class Simulation:
+    """A run that can be watched: iterate over it for a line a round; `run` fills up meanwhile.
+
+    workers: processes that train devices (None: as many as there are cores); state_memory: bytes of memory for device
+    states, beyond which they go to a file (None: a quarter of the machine's). Neither changes a bit of the result, nor
+    does it matter whether a run was interrupted: with `resume` it goes on where its record in `out` ends, if the
+    arguments are those that it began with. Where that cannot be seen (an argument holds a lock, an open file, compiled
+    code), there is a warning, and going on takes the word `resume="unchecked"`.
+    Under torchrun all ranks run the simulation together, and the first one keeps the record.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        out: str | PathLike[str] | None = None,
+        *,
+        workers: int | None = None,
+        state_memory: int | None = None,
+        resume: Resume = False,
+        checkpoint: CheckpointEvery | None = None,
+    ):
+        if resume not in (False, True, "unchecked"):
+            raise InputError(f"resume must be True, False or 'unchecked', not {resume!r}")
+        for name, value, least, most in (("workers", workers, 1, 1024), ("state_memory", state_memory, 0, LARGEST)):
+            if value is not None:
+                require_whole("", name, value, least, most)
+        self.plan, self.workers, self._group = plan, workers, group()
+        self.out = None if out is None else Path(out)
+        setting = plan.setting()
+        self._group.require_same("simulation", key(setting))
+        self.federation = self._group.guarded(lambda: self._federation(state_memory))
+        initial = self._group.guarded(self._initial)
+        self.run = Run(setting, plan.model, self.federation.models, initial)
+        self._start_norm = float(self.federation.initial.norm())
+        every = checkpoint or CheckpointEvery()
+        self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
+        self._resume = bool(resume)
+        if self.out:
+            _refuse_unseen(setting, self.out, resume)
+        if self._saver and resume and (found := self._saver.ended()):
+            self.run.history, self.run.models, self.run.status, self.run.message = found
+            self._find_target()
+
+    def _federation(self, state_memory: int | None) -> Federation:
+        plan = self.plan
+        return Federation(
+            plan.model,
+            plan.population,
+            plan.algorithm,
+            plan.local_solver,
+            loss=plan.loss,
+            seed=plan.seed,
+            stack=plan.stack_size,
+            evaluation=plan.evaluation,
+            group=self._group,
+            state_memory=state_memory,
+        )
+
+    def _initial(self) -> dict[str, Figures]:
+        """The figures of the initial model, which must make sense."""
+        initial, target = self.federation.evaluate(), self.plan.target
+        if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
+            raise InputError(
+                "the loss of the initial model is not finite: check the data's scale and the model's parameters"
+            )
+        if target is not None and target.metric not in initial[target.model]:
+            known = ", ".join(initial[target.model])
+            raise InputError(f"target: there is no {target.metric} for this model and data; there is: {known}")
+        return initial
+
+    def __iter__(self) -> Lines:
+        """The run, round by round; it can be run once."""
+        run, saver = self.run, self._saver
+        if run.status is not Status.RUNNING or run.history:
+            raise FeddynError("this simulation has been run: make a new one")
+        if saver:
+            run.history, run.models = saver.open(self.federation, self._resume), self.federation.models
+            self._find_target()
+        try:
+            self.federation.start(self.workers, saver.private if saver else ())
+            for line in self._lines():
+                run.models = self.federation.models
+                run.history.append(line)
+                if run.reached is None and self._reaches(line):
+                    run.reached = line
+                if saver:
+                    saver.line(line, self.federation)
+                yield line
+            run.status = Status.REACHED if run.reached else Status.FINISHED
+        except DivergenceError as error:
+            run.status, run.message, error.run = Status.DIVERGED, str(error), run
+            raise
+        except BaseException:
+            run.status = Status.INTERRUPTED
+            raise
+        finally:
+            with shielded():  # who presses Ctrl-C twice wants it to end, not to lose the run
+                self.federation.close()
+                if saver:
+                    # a server that has exploded is not worth keeping; the checkpoint before it is
+                    sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
+                    saver.close(self.federation if sound else None, run.summary, run.models, run.on_devices)
+
+    @property
+    def passed_over(self) -> list[str]:
+        """Checkpoints that were damaged, so that the run went on from the one before them."""
+        return self._saver.checkpoints.passed_over if self._saver else []
+
+    def _lines(self) -> Iterator[Line]:
+        sampler, stop = self.plan.sampler(), self.plan.target is not None and self.plan.target.stop
+        if self.federation.rounds > len(self.run.history):  # interrupted between a round and its line
+            yield self._line(self._answers(sampler, self.federation.rounds - 1))
+        while self.federation.rounds < self.plan.rounds and not (stop and self.run.reached):
+            answers = self._answers(sampler, self.federation.rounds)
+            self.federation.step(self.federation.rounds, answers)
+            yield self._line(answers)
+
+    def _answers(self, sampler: Sampler, round: int) -> Answers:
+        asked, links = sampler.active(round), self.plan.links
+        return links.answers(self.plan.seed, round, asked) if links else Answers(asked, [1.0] * len(asked), [], [], [])
+
+    def _line(self, answers: Answers) -> Line:
+        """The round that was just completed."""
+        number, directions = self.federation.rounds, self.plan.evaluation.directions
+        line: Line = dict(zip((*COUNTS, "wasted"), (number, *self.federation.totals), strict=True))
+        line["active"] = answers.counted
+        if self.plan.links:
+            line |= {"offline": answers.offline, "lost": answers.lost, "late": answers.late}
+            line["slow"] = sum(effort < 1 for effort in answers.effort)
+        else:
+            del line["wasted"]
+        line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
+        line["devices"] = self.federation.device_norms
+        if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
+            line["models"] = self.federation.evaluate()
+            if columns := self.federation.evaluate_devices():
+                line["on_devices"] = {name: spread(values, directions[name]) for name, values in columns.items()}
+                self.run.on_devices = {**self.federation.census, **columns}
+        self._refuse_explosion(line)
+        return line
+
+    def _find_target(self) -> None:
+        """The first line of a record that reached the target."""
+        self.run.reached = next((line for line in self.run.history if self._reaches(line)), None)
+
+    def _reaches(self, line: Line) -> bool:
+        target, directions = self.plan.target, self.plan.evaluation.directions
+        return target is not None and "models" in line and target.reached(line["models"], directions)
+
+    def _refuse_explosion(self, line: Line) -> None:
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        for name, norm in line["norms"].items():
+            # what starts at zero (h, c) is compared with its size after the first round
+            start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)
+            if not (math.isfinite(norm) and norm <= EXPLODED * (1 + start)):
+                raise DivergenceError(f"the norm of the server's {name} exploded to {norm:.3g} {where}")
+        for name, figures in line.get("models", {}).items():
+            if not figures["loss"] <= EXPLODED * (1 + abs(self.run.initial[name]["loss"])):
+                raise DivergenceError(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
+
+
+def _refuse_unseen(setting: Setting, out: Path, resume: Resume) -> None:
+    """Warn of parts of a run that no record can describe, and do not go on with it unasked."""
+    parts = {name: part["unseen"] for name, part in setting.items() if isinstance(part, dict) and "unseen" in part}
+    if not parts:
+        return
+    words = "; ".join(f"the {name} holds {', '.join(unseen)}" for name, unseen in parts.items())
+    if resume is True and (out / "setting.toml").exists():
+        raise InputError(
+            f"whether the run in {out} began with the same arguments cannot be seen: {words}; if you know that it did, "
+            "go on with resume='unchecked'"
+        )
+    warnings.warn(f"no record can describe all of this run: {words}", stacklevel=3)
+
+
+def simulate(
+    model: nn.Module,
+    population: Population,
+    algorithm: Algorithm,
+    solver: Solve,
+    *,
+    participation: Participation,
+    rounds: int,
+    seed: int = 0,
+    loss: Loss = nn.functional.cross_entropy,
+    evaluation: Evaluation | None = None,
+    metrics: Sequence[Metric] = (),
+    target: Target | None = None,
+    out: str | PathLike[str] | None = None,
+    stack: int | None = None,
+    links: Links | None = None,
+    workers: int | None = None,
+    state_memory: int | None = None,
+    resume: Resume = False,
+    checkpoint: CheckpointEvery | None = None,
+) -> Run:
+    """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
+
+    participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
+    metrics: what to measure of models beside loss, accuracy and the objective.
+    target: stop at the first round that reaches it. out: a new directory for the record.
+    stack: how many devices train as one batched computation (None: as many as pays, 1: one by one).
+    links: how uploads are lost or late, and devices offline or slow (None: never).
+    workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
+    the machine's memory), beyond which they go to a file. These two do not change the result.
+    resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
+    also where that cannot be seen); checkpoint: how often a run with a record is saved for that (default: every five
+    minutes, and when it is interrupted).
+    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
+    """
+    evaluation = evaluation or Evaluation()
+    if metrics:
+        evaluation = replace(evaluation, metrics=(*evaluation.metrics, *metrics))
+    plan = Plan(
+        model,
+        population,
+        algorithm,
+        solver,
+        participation,
+        rounds,
+        seed,
+        loss,
+        evaluation,
+        target,
+        stack=stack,
+        links=links,
+    )
+    simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
+    if simulation.run.status is Status.RUNNING:
+        for _ in simulation:
+            pass
+    return simulation.run
