@@ -36,7 +36,7 @@ lost = 0.1
 TYPOS = [
     ("rounds = 2", "rounds = 0", "rounds must be a whole number of at least 1, not 0"),
     ("rounds = 2", "rounds = 2\nseeed = 1", "seeed is not known in a setting; did you mean 'seed'?"),
-    ("rounds = 2", "rounds = 2\ncohort = 0", "cohort must be a whole number of at least 1, not 0"),
+    ("rounds = 2", "rounds = 2\nstack = 0", "stack must be a whole number of at least 1, not 0"),
     ("rounds = 2", 'rounds = 2\nloss = "mze"', "loss 'mze' is not known; did you mean 'mse'?"),
     ("participation = 0.5", "participation = 1.5", "participation cannot be 1.5: "),
     ("participation = 0.5", "participation = 0", "participation cannot be 0: "),
