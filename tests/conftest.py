@@ -14,9 +14,7 @@ from feddyn.data.stored import Stored
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")  # a busy machine is no fault
 
-SLOW = (
-    "test_ranks.py",
-)
+SLOW = ("test_ranks.py",)
 """Files, or tests as file::function, that take seconds or start many processes; `make check` leaves them out."""
 
 

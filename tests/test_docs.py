@@ -1,4 +1,4 @@
-"""What the texts point to is there: files, headings, make's targets, names of the package, and the list of slow tests."""
+"""What the texts point to is there: files, anchors, commands, make targets and names of the package."""
 
 import ast
 import re

@@ -21,8 +21,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
 from feddyn.settings.documents import read
-
-from .test_cli import COMPARISON, SINGLE, SMALL
+from tests.cli.test_run import COMPARISON, SINGLE, SMALL
 
 NAMES = ("algorithm.name", "solver.name", "model.name", "population.source")
 MISSPELT = ("fedynn", "sdg", "lniear", "sythetic", "FedDyn", "sgd ", "5", "[]", "nosuch")

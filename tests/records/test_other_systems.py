@@ -28,7 +28,7 @@ from pathlib import Path
 import feddyn
 from feddyn.settings.building import plans
 from feddyn.settings.documents import read
-run = iter(feddyn.Simulation(plans(read(Path("my.toml")))[0].plan, "part", checkpoint=feddyn.Every(rounds=1)))
+run = iter(feddyn.Simulation(plans(read(Path("my.toml")))[0].plan, "part", checkpoint=feddyn.CheckpointEvery(rounds=1)))
 next(run), next(run)
 print("begun", flush=True)
 input()

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.experiments.tiny import setting
 
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
@@ -21,6 +20,7 @@ from feddyn.reports import records, report
 from feddyn.reports.report import make
 from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
+from tests.paper.tiny import setting
 
 FILES = ("setting.toml", "rounds.jsonl", "timings.jsonl", "summary.json")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.experiments.tiny import setting
 
 from feddyn.errors import InputError
 from feddyn.reports.report import make
 from feddyn.runs.simulation import Simulation
 from feddyn.settings.building import plans
+from tests.paper.tiny import setting
 
 HOSTILE = "</script><script>alert(1)</script>"
 

@@ -36,7 +36,7 @@ lost = 0.1
 TYPOS = [
     ("rounds = 2", "rounds = 0", "rounds must be a whole number of at least 1, not 0"),
     ("rounds = 2", "rounds = 2\nseeed = 1", "seeed is not known in a setting; did you mean 'seed'?"),
-    ("rounds = 2", "rounds = 2\ncohort = 0", "cohort must be a whole number of at least 1, not 0"),
+    ("rounds = 2", "rounds = 2\nstack = 0", "stack must be a whole number of at least 1, not 0"),
     ("rounds = 2", 'rounds = 2\nloss = "mze"', "loss 'mze' is not known; did you mean 'mse'?"),
     ("participation = 0.5", "participation = 1.5", "participation cannot be 1.5: "),
     ("participation = 0.5", "participation = 0", "participation cannot be 0: "),
@@ -57,7 +57,7 @@ TYPOS = [
     ("batch_size = 10", "batch_sise = 10", "solver.batch_sise is not known for "),
     ('models = ["all"]', 'models = ["al"]', "evaluation.models must be "),
     ('models = ["all"]', 'models = ["server"]', "the target is for the model 'all': name it in evaluation.models"),
-    ('"accuracy"', '"acuracy"', "target.metric must be one of "),
+    ('"accuracy"', '"acuracy"', "target: metric 'acuracy' is not known; did you mean 'accuracy'?"),
     ("value = 0.9", "gap = -1", "target.gap must be a number above 0, not -1"),
     ("lost = 0.1", "lost = 1.1", "links: lost is a probability, at most 1, not 1.1"),
 ]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import feddyn
 from feddyn.cli import cli
 
-MINE = """
+SCORES = """
 from feddyn import Metric
 
 
@@ -59,8 +59,8 @@ def feddyn_says(*words: str | Path) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "my.toml").write_text(SETTING.replace("METRICS", '["top2", "mine.py:f1", "mine.py:error"]'))
+    (tmp_path / "scores.py").write_text(SCORES)
+    (tmp_path / "my.toml").write_text(SETTING.replace("METRICS", '["top2", "scores.py:f1", "scores.py:error"]'))
     return tmp_path
 
 
@@ -74,8 +74,8 @@ def test_they_are_run_recorded_resumed_and_reported(folder: Path) -> None:
     assert figures["error"] == pytest.approx(1 - figures["accuracy"])
     assert record.headline == ("all", "error")
     assert record.better == "lower"
-    assert record.setting["evaluation"]["metrics"][1] == {"name": "f1", "better": "higher", "source": "mine.py:f1"}
-    (folder / "mine.py").unlink()  # the record has a copy
+    assert record.setting["evaluation"]["metrics"][1] == {"name": "f1", "better": "higher", "source": "scores.py:f1"}
+    (folder / "scores.py").unlink()  # the record has a copy
     assert "is complete" in feddyn_says("resume", folder / "r")[1]
     code, words = feddyn_says("report", folder / "r")
     assert code == 0
@@ -85,7 +85,7 @@ def test_they_are_run_recorded_resumed_and_reported(folder: Path) -> None:
 
 
 def test_a_search_goes_by_them(folder: Path) -> None:
-    text = (folder / "my.toml").read_text().partition("[target]")[0].replace('"top2", "mine.py:f1", ', "")
+    text = (folder / "my.toml").read_text().partition("[target]")[0].replace('"top2", "scores.py:f1", ', "")
     (folder / "sweep.toml").write_text(text + '[sweep.space]\n"solver.lr" = [1e-6, 0.3]\n')
     code, words = feddyn_says("sweep", folder / "sweep.toml", "--out", folder / "s")
     assert code == 0, words
@@ -101,10 +101,10 @@ def test_a_search_goes_by_them(folder: Path) -> None:
         ('["top0"]', "evaluation.metrics 'top0' is not known"),
         ('["f1"]', "evaluation.metrics 'f1' is not known"),
         ('"top5"', "must be a list of names"),
-        ('["mine.py:f2"]', "has no 'f2'"),
-        ('["mine.py:nothing"]', "is no class or function, but a int"),
-        ('["mine.py:counts"]', "evaluation.metrics"),
-        ('["mine.py:error", "mine.py:error"]', "two metrics 'error'"),
+        ('["scores.py:f2"]', "has no 'f2'"),
+        ('["scores.py:nothing"]', "is no class or function, but a int"),
+        ('["scores.py:counts"]', "evaluation.metrics"),
+        ('["scores.py:error", "scores.py:error"]', "two metrics 'error'"),
     ],
 )
 def test_names_that_are_no_metrics_are_refused_in_one_sentence(folder: Path, names: str, words: str) -> None:

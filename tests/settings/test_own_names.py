@@ -218,7 +218,7 @@ def test_a_search_over_a_parameter_of_an_own_method(mine: Path, tmp_path: Path) 
 
 def test_the_example_of_the_docs_runs(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    for name, kind in (("mine.py", "python"), ("waves.toml", "toml")):
+    for name, kind in (("waves.py", "python"), ("waves.toml", "toml")):
         (tmp_path / name).write_text(text.partition(f"```{kind}\n# {name}")[2].partition("```")[0].partition("\n")[2])
     ((_, plan),) = plans(read(tmp_path / "waves.toml"), ["rounds=3"], folder=tmp_path)
     first, *_, last = Simulation(plan, workers=2)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import feddyn
-
-from .test_resume import Crash, Faults, arguments, contents
-from .test_saving import resumed
+from tests.runs.test_resume import Crash, Faults, arguments, contents
+from tests.runs.test_saving import resumed
 
 EVERY = feddyn.CheckpointEvery(rounds=2)
 

@@ -110,7 +110,7 @@ class Normed(feddyn.Algorithm):
 
 def test_a_method_that_mixes_devices_is_not_stacked(unbalanced: Stored) -> None:
     """The norm of a whole stack is not that of each device; what is found one by one is right."""
-    with pytest.warns(UserWarning, match="Normed gives another upload step for stacked devices than for each alone"):
+    with pytest.warns(UserWarning, match="Normed gives another upload step for stacked devices than alone"):
         mixing = feddyn.Simulation(plan(unbalanced, algorithm=Normed(None)))
     assert mixing.plan.stack_size == 1
     alone = feddyn.Simulation(plan(unbalanced, algorithm=Normed(None), stack=1))

@@ -49,7 +49,7 @@ def make_work(network: nn.Module, k: int) -> Work:
     return Work(FlatModel(network), *samples(k), ROUND, 5 + k)
 
 
-def make_cohort(network: nn.Module, settings: int = 1) -> StackedWork:
+def make_stack(network: nn.Module, settings: int = 1) -> StackedWork:
     model, (x, y) = FlatModel(network), (torch.cat(parts) for parts in zip(*map(samples, range(3)), strict=True))
     starts = np.cumsum([0, *SIZES[:-1]])
     rows = Rows(x, y, starts, np.array(SIZES))
@@ -118,7 +118,7 @@ def test_stacked_devices_take_torchs_steps(
     network, lrs = network.double(), torch.tensor([0.1, 0.3], dtype=torch.float64)[:, None, None]
     problem = make_problem(make_work(network, 0).theta.numel())
     solver = kind(**BASIC, epochs=2, weight_decay=0.1, clip=clip, **own)
-    found, path = solver.with_numbers({"lr": lrs})(problem, make_cohort(network, 2))
+    found, path = solver.with_numbers({"lr": lrs})(problem, make_stack(network, 2))
     for i in range(2):
         for k in range(3):
             *_, theta = by_torch(solver, RATE * 3**i, single(problem, k), make_work(network, k))

@@ -15,8 +15,7 @@ from torch import nn
 
 import feddyn
 from feddyn.engine.executors.forked import Forked
-
-from .engine_cases import SGD, cases, outcome
+from tests.engine.cases import SGD, cases, outcome
 
 NAMES = list(cases())
 

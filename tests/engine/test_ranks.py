@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from .engine_cases import cases, outcome
+from tests.engine.cases import cases, outcome
 
 HERE = Path(__file__)
 ROOT = HERE.parents[2]
-MODULE = "tests.simulation.engine_cases"
+MODULE = "tests.engine.cases"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 SETTING = """
 rounds = 3
@@ -142,7 +142,7 @@ def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
     (tmp_path / "used" / "something").write_text("here")
     (tmp_path / "start.py").write_text(
         "import feddyn\n"
-        "from tests.simulation.engine_cases import cases\n"
+        "from tests.engine.cases import cases\n"
         "case = {**cases()['feddyn one by one'], 'checkpoint': feddyn.CheckpointEvery(rounds=1)}\n"
         "for out in ('used', 'free'):\n"
         "    try:\n"

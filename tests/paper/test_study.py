@@ -11,7 +11,7 @@ from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.simulation import Lines, Simulation
 from feddyn.settings.building import plans
-from tests.experiments.tiny import ROUNDS, job, setting
+from tests.paper.tiny import ROUNDS, job, setting
 
 
 def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:

@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import feddyn
 from feddyn.runs.checkpoint import _digest
-
-from .engine_cases import cases
+from tests.engine.cases import cases
 
 Body = dict[str, Any]
 NEWEST = "000005.json"

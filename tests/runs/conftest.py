@@ -3,8 +3,7 @@
 import pytest
 
 import feddyn
-
-from .test_resume import arguments, contents
+from tests.runs.test_resume import arguments, contents
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Runs that are interrupted, crash or lose files go on to the same bits.
 
-`python -m tests.simulation.test_resume SEED COUNT` kills more of them.
+`python -m tests.runs.test_resume SEED COUNT` kills more of them.
 """
 
 import fcntl
@@ -23,8 +23,7 @@ import feddyn
 from feddyn.data.stored import Stored
 from feddyn.records import files
 from feddyn.runs.checkpoint import _digest
-
-from .engine_cases import cases
+from tests.engine.cases import cases
 
 ROUNDS = 8
 RECORD = ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json")

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 import feddyn
 from feddyn.cli import cli
 from feddyn.runs.checkpoint import Checkpoints
-
-from .engine_cases import cases
+from tests.engine.cases import cases
 
 SETTING = """
 rounds = 12

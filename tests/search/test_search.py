@@ -12,8 +12,8 @@ from feddyn.search.driver import Searching
 from feddyn.search.space import Outcome, Trials, best, grid, read
 from feddyn.settings.building import plans
 from feddyn.settings.documents import Document
-from tests.experiments.test_study import start
-from tests.experiments.tiny import setting
+from tests.paper.test_study import start
+from tests.paper.tiny import setting
 
 
 def comparison(space: dict[str, Any], **sweep: Any) -> Document:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli import COMPARISON, SINGLE
+from tests.cli.test_run import COMPARISON, SINGLE
 
 FILES = ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json")
 FEDDYN = [sys.executable, "-m", "feddyn"]

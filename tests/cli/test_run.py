@@ -252,7 +252,7 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (SINGLE.replace("rounds = 6", "rounds ="), [], "is not valid TOML"),
         (SMALL, [], "the setting has no method"),
         (COMPARISON + '[algorithm]\nname = "fedavg"', [], "either an [algorithm] or [[compare]]"),
-        (SINGLE + '[target]\nmetric = "acuracy"\nvalue = 1.0', [], "target.metric must be one of"),
+        (SINGLE + '[target]\nmetric = "acuracy"\nvalue = 1.0', [], "target: metric 'acuracy' is not known"),
         (SINGLE + "[target]\ngap = -1", [], "target.gap must be a number above 0"),
         (SINGLE + 'needs = ["model"]', [], "algorithm.needs is not known"),
         ('needs = ["model"]\n' + SINGLE, [], "exists only in memory (model)"),

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-import torch
 from torch import nn
 
 import feddyn
@@ -14,8 +13,7 @@ from feddyn.engine.executors.group import SingleProcess
 from feddyn.engine.grouping import groups_of
 from feddyn.engine.links import Answers
 from feddyn.engine.store import Store
-
-from .test_resume import arguments, contents
+from tests.runs.test_resume import arguments, contents
 
 
 def stretch(problem: feddyn.Problem, work: feddyn.Work) -> feddyn.Solution:
@@ -56,23 +54,6 @@ def test_gradients_are_counted_sample_by_sample(unbalanced: Stored, stack: int) 
     plan = feddyn.Plan(model, unbalanced, feddyn.FedAvg(), solver, [[0, 1, 2]], 1, stack=stack)
     (line,) = feddyn.Simulation(plan, workers=1)
     assert line["gradients"] == 130
-
-
-def test_a_model_of_one_number_is_one_model() -> None:
-    """FedAvg's share beside it, a number too, is none; SCAFFOLD uploads two."""
-    x = torch.arange(6.0)[:, None]
-    population = feddyn.Population.from_arrays(x, 2 * x, [0, 0, 0, 1, 1, 1])
-    for algorithm, models in ((feddyn.FedAvg(), 1), (feddyn.Scaffold(), 2)):
-        run = feddyn.simulate(
-            nn.Linear(1, 1, bias=False),
-            population,
-            algorithm,
-            feddyn.SGD(0.01, steps=1),
-            participation=2,
-            rounds=1,
-            loss=nn.functional.mse_loss,
-        )
-        assert run.history[0]["transmitted"] == models
 
 
 def test_only_what_was_in_vain_is_wasted(unbalanced: Stored) -> None:

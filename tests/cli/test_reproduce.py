@@ -16,8 +16,8 @@ from feddyn.paper.published import Row
 from feddyn.reports import report
 from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import expand
-from tests.experiments.tiny import ROUNDS, job, setting
-from tests.test_cli import call, real
+from tests.cli.test_run import call, real
+from tests.paper.tiny import ROUNDS, job, setting
 
 ROWS = {("easy", 90.0): Row("tiny", "", "", "", 90.0, "2", "4", "3", "8+")}
 TINY = Experiment(

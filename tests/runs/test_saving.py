@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import feddyn
-
-from .test_resume import arguments, contents
+from tests.runs.test_resume import arguments, contents
 
 
 def stopped(out: Path, round: int, every: int) -> None:
