@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +15,65 @@ from feddyn.data.stored import Stored
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")  # a busy machine is no fault
 
-SLOW = ("test_ranks.py",)
-"""Files, or tests as file::function, that take seconds or start many processes; `make check` leaves them out."""
+SLOW = (
+    "cli/test_reproduce.py",
+    "cli/test_resume.py",
+    "cli/test_run.py::test_no_text_of_anybodys_moves_the_cursor",
+    "cli/test_run.py::test_partitions_are_shown_and_saved",
+    "cli/test_run.py::test_real_data_checks_out_and_trains",
+    "cli/test_run.py::test_settings_of_presets_repeat_too",
+    "cli/test_run.py::test_the_setting_alone_repeats_the_run",
+    "cli/test_run.py::test_without_a_file_the_embedded_comparison_runs",
+    "data/test_federations.py::test_real_images",
+    "data/test_partition.py::test_a_large_split_is_fast",
+    "data/test_partition.py::test_bad_splits_are_refused",
+    "data/test_partition.py::test_class_ratios_follow_the_prior",
+    "data/test_partition.py::test_every_sample_goes_to_exactly_one_device",
+    "engine/test_links.py::test_states_stay_consistent_and_feddyn_still_finds_the_optimum",
+    "engine/test_participation.py::test_rare_activity_follows_the_truncated_binomial",
+    "engine/test_ranks.py",
+    "engine/test_workers.py::test_the_number_of_workers_does_not_change_a_bit",
+    "engine/test_workers.py::test_workers_that_are_killed_are_replaced_and_nothing_is_lost",
+    "paper/test_synthetic.py::test_the_optimum_is_below_what_training_reaches",
+    "records/test_other_systems.py",
+    "reports/test_damage.py::test_a_damaged_record_is_left_out_and_named",
+    "reports/test_damage.py::test_a_hundred_random_damages",
+    "reports/test_page.py",
+    "reports/test_tracking.py::test_trackers_are_not_imported_unless_asked_for",
+    "runs/test_power.py",
+    "runs/test_resume.py::test_a_crash_at_every_call_that_changes_a_file",
+    "runs/test_resume.py::test_a_damaged_checkpoint_is_passed_over_for_the_one_before",
+    "runs/test_resume.py::test_every_kind_of_run_resumes_to_the_same_bits_with_other_workers",
+    "runs/test_resume.py::test_fifty_runs_that_are_killed_at_random_instants",
+    "runs/test_simulation.py::test_another_loss_for_regression",
+    "runs/test_simulation.py::test_equal_arguments_give_equal_bits",
+    "runs/test_theory.py",
+    "search/test_lockstep.py::test_a_sweep_equals_single_runs",
+    "settings/test_own_names.py::test_a_comparison_goes_on_with_a_method_that_was_not_begun",
+    "settings/test_own_names.py::test_a_run_of_own_parts_goes_on_from_its_record_alone",
+    "settings/test_own_names.py::test_a_search_over_a_parameter_of_an_own_method",
+    "settings/test_own_names.py::test_ranks_run_own_parts_too",
+    "solvers/test_stepwise.py::test_stacked_devices_take_torchs_steps",
+    "test_fuzz.py::test_two_thousand_attempts",
+    "test_identity.py::test_descriptions_are_the_same_in_every_process",
+    "test_metrics.py::test_a_metric_has_a_direction_everywhere",
+    "test_readme.py",
+    "theory/test_bounds.py",
+    "theory/test_broken.py",
+    "theory/test_command.py",
+    "theory/test_lemmas.py",
+    "theory/test_results.py",
+)
+"""Files, or tests as file::function, that take more than about two seconds (`pytest --durations=50` shows them);
+`make check` leaves them out."""
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark the slow tests, so that `-m "not slow"` leaves them out."""
+    here = Path(__file__).parent
     for item in items:
-        if item.path.name in SLOW or f"{item.path.name}::{getattr(item, 'originalname', item.name)}" in SLOW:
+        file = item.path.relative_to(here).as_posix()
+        if file in SLOW or f"{file}::{getattr(item, 'originalname', item.name)}" in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

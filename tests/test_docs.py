@@ -1,6 +1,5 @@
 """What the texts point to is there: files, anchors, commands, make targets and names of the package."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -51,7 +50,6 @@ def test_every_text_in_docs_is_linked_from_the_readme() -> None:
 @pytest.mark.parametrize("slow", SLOW)
 def test_slow_tests_exist(slow: str) -> None:
     name, _, function = slow.partition("::")
-    files = [file for file in (ROOT / "tests").rglob("test_*.py") if file.name == name]
-    assert files, slow
-    functions = {node.name for file in files for node in ast.walk(ast.parse(file.read_text())) if hasattr(node, "name")}
-    assert not function or function in functions, slow
+    file = ROOT / "tests" / name
+    assert file.exists()
+    assert not function or f"def {function}(" in file.read_text()
