@@ -41,7 +41,7 @@ def _float(value: Real) -> float:
 
 
 def _shown(value: object) -> str:
-    """As Python writes it, but for whole numbers of hundreds of digits."""
+    """A value as Python writes it; whole numbers of hundreds of digits by their length."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"one of {value.bit_length()} binary digits"
     return repr(value)

@@ -77,7 +77,7 @@ def outcomes(faults: Sequence[Fault | None]) -> Iterator[tuple[Fault | None, int
                     running[forked(folder, fault, fault.tests if fault else everything)] = (fault, folder)
                 child, status = os.wait()
                 fault, folder = running.pop(child)
-                lines = (folder / "said").read_text(errors="replace").splitlines()
+                lines = [line for line in (folder / "said").read_text(errors="replace").splitlines() if line.strip()]
                 failed = [line for line in lines if line.startswith("FAILED")]  # whatever went wrong after that
                 yield fault, 1 if failed else os.waitstatus_to_exitcode(status), (failed or lines or [""])[-1][:200]
                 shutil.rmtree(folder)

@@ -31,7 +31,7 @@ def listen() -> None:
 
 
 def deafen() -> None:
-    """From here on nothing interrupts: all is done, but for the end of the process."""
+    """Ignore both signals from here on: all is done but for the end of the process."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

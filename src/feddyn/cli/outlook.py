@@ -93,7 +93,7 @@ def foresee(
 
 
 def tell_origins(experiment: "Experiment", choice: Choice) -> None:
-    """Of a single row: where its hyperparameters come from."""
+    """Show where the hyperparameters of a single row come from."""
     from feddyn.paper.appendix import origins
 
     jobs = [job for job in experiment.jobs if choice.keep(job.row, job.method)]

@@ -53,7 +53,7 @@ class Synthetic(Special):
         return self._seconds(synthetic.jobs([0]), calibration.workers)
 
     def _seconds(self, todo: "Sequence[GridBatch]", workers: int) -> float:
-        """By two rounds of each length of job, on one kind of data, one process."""
+        """Seconds that the grid takes, estimated from two rounds of each length, on one kind of data."""
         import time
         from dataclasses import replace
 

@@ -42,7 +42,7 @@ def class_exact(labels: Labels, devices: int, *, seed: int = 0) -> Parts:
 def dirichlet(
     labels: Labels, devices: int, concentration: float, *, seed: int = 0, sizes: Sequence[int] | None = None
 ) -> Parts:
-    """By a class prior for each device, as in the paper: prior_k ~ Dirichlet(concentration, ..., concentration).
+    """Split by a class prior for each device, as in the paper: prior_k ~ Dirichlet(concentration, ..., concentration).
 
     Until all samples are given away: a device that has room is drawn at random, a class from its prior, and a sample of
     that class without replacement. A class that has run out is drawn again, which is to draw from the prior restricted
@@ -73,7 +73,7 @@ def dirichlet(
 
 
 def dirichlet_by_class(labels: Labels, devices: int, concentration: float, *, seed: int = 0) -> Parts:
-    """By a device prior for each class (Hsu et al., 2019): class c goes to the devices in parts ~ Dirichlet.
+    """A split by a device prior for each class (Hsu et al., 2019): class c goes to the devices in parts ~ Dirichlet.
 
     The devices' sizes follow from the draw; a draw that leaves a device without samples is drawn again.
     """
@@ -146,7 +146,7 @@ def _cut(order: Rows, sizes: Sequence[int]) -> Parts:
 
 
 def _cumulative(priors: npt.NDArray[np.float64], left: npt.NDArray[np.int64]) -> list[list[float]]:
-    """For each device the cumulative probabilities of the classes, those that have run out having none."""
+    """Cumulative class probabilities of each device; classes that have run out have probability 0."""
     remaining = priors * (left > 0)
     total = remaining.sum(1, keepdims=True)
     by_count = np.broadcast_to(left / max(1, left.sum()), priors.shape)

@@ -41,7 +41,7 @@ class Evaluator:
 
     @property
     def names(self) -> list[str]:
-        """Of all figures, in their order."""
+        """The names of all figures, in their order."""
         objective = [] if self.weight_decay is None else ["objective"]
         return ["loss", *(metric.name for metric, _ in self.metrics), *objective]
 

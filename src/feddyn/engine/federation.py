@@ -149,8 +149,8 @@ class Federation:
 
     @property
     def device_norms(self) -> Figures:
-        """Of the devices that were active last: the mean distance `drift` between what they found and what they were
-        sent, and the mean norms of their states."""
+        """Means over the devices that were active last: the distance `drift` between what they found and what they were
+        sent, and the norms of their states."""
         return dict(zip(self.trainer.norms, self._norms.tolist(), strict=True))
 
     @property

@@ -116,7 +116,7 @@ class Perceptron(Stacked):
         return descend
 
     def _factors(self, batch: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """For every layer delta (stack, out, batch) and its input h (stack, batch, in), whose product is dW."""
+        """The two factors of dW of every layer: delta (stack, out, batch) and its input h (stack, batch, in)."""
         x, onehot, weight = batch
         *hidden, (w, b) = self._parameters
         inputs = [x]

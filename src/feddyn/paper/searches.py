@@ -25,7 +25,7 @@ SHAKESPEARE = {
 
 @cache
 def searches() -> Mapping[str, Mapping[str, Document]]:
-    """By name, a setting for each row."""
+    """The paper's searches by name, each with a setting for every row."""
     digits = {
         "iid": Case("mnist", "iid", 1.0),
         "dirichlet0.6": Case("mnist", "dirichlet", 1.0, concentration=0.6),

@@ -53,7 +53,7 @@ class Trial:
 
     @property
     def state(self) -> str:
-        """In a word or two."""
+        """How far the run is, in a word or two."""
         if self.diverged:
             return "diverged"
         done = len(self.history)

@@ -81,7 +81,7 @@ class Curve:
         return None if reached is None else reached * FACTOR.get(self.cell.method, 1)
 
     def as_line(self) -> dict[str, Any]:
-        """For a file; a loss that is not a number becomes null. Nine digits tell all float32 numbers apart."""
+        """The curve as a line of a file; NaN becomes null. Nine digits tell all float32 numbers apart."""
         values = [float(f"{value:.9g}") if math.isfinite(value) else None for value in self.objectives]
         return {"kind": self.kind, "seed": self.seed, **asdict(self.cell), "objectives": values}
 

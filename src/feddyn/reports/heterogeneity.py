@@ -21,7 +21,7 @@ def class_counts(labels: npt.NDArray[np.integer], parts: Sequence[npt.NDArray[np
 
 
 def classes_holding(counts: Counts, fraction: float) -> npt.NDArray[np.int64]:
-    """For each device, how many of its most frequent classes hold at least this fraction of its data."""
+    """How many of a device's most frequent classes hold at least this fraction of its data, for each device."""
     frequent_first = -np.sort(-counts, axis=1)
     held = np.cumsum(frequent_first, axis=1) / counts.sum(1, keepdims=True)
     return np.asarray((held < fraction - 1e-9).sum(1) + 1)

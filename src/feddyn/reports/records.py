@@ -21,7 +21,7 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """Of a run that stops when it has reached what is wanted of it, and can go on."""
+        """How far the run is; one that reached its targets is paused there, and can go on."""
         if not self.record.status.ended:
             wanted = self.job.targets
             done = wanted and all(reached(self.record.history, target) for target in wanted)

@@ -127,7 +127,7 @@ def _about(records: Sequence[RunRecord]) -> str:
 
 
 def _file_name(folder: Path) -> str:
-    """Of figures and tables; the end of a path that is longer than a name may be."""
+    """File name for the figures and tables of a folder; of a long path, its end."""
     name = "-".join(part for part in folder.parts if part.strip("/.")) or folder.resolve().name or "runs"
     return visible(name).encode()[-LONGEST:].decode(errors="ignore")
 

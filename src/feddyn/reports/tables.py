@@ -23,13 +23,13 @@ class Table:
     notes: Sequence[str] = ()
 
     def markdown(self) -> str:
-        """For a document."""
+        """The table in Markdown."""
         lines = [f"**{visible(self.title)}**", "", _row(self.columns), _row(["---"] * len(self.columns))]
         lines += [_row(row) for row in self.rows]
         return "\n".join([*lines, *(f"\n{visible(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """For a spreadsheet, which takes nothing in it for a formula."""
+        """The table as CSV, in which a spreadsheet finds no formulas."""
         text = io.StringIO()
         rows = ([_quoted(cell) for cell in row] for row in (self.columns, *self.rows))
         csv.writer(text, lineterminator="\n").writerows(rows)
@@ -59,7 +59,7 @@ class Table:
         return {"md": self.markdown(), "csv": self.csv(), "tex": self.latex()}
 
     def latex(self) -> str:
-        """For a paper."""
+        """The table in LaTeX."""
         lines = [r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", r"\centering", r"\small"]
         lines += [rf"\begin{{tabular}}{{|{'c|' * len(self.columns)}}}", r"\hline"]
         for row in (self.columns, *self.rows):

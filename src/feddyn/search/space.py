@@ -94,7 +94,7 @@ class Candidate(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its record."""
+        """Directory name of this candidate's record."""
         unique = hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()[:8]
         return f"{slug(self.label)}-{unique}"
 

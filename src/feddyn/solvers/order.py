@@ -25,7 +25,7 @@ def hashes(seeds: Seeds, positions: Seeds) -> Seeds:
 
 
 def orders(seeds: Seeds, sizes: Sizes | Sequence[int], epochs: range) -> npt.NDArray[np.int64]:
-    """For every device and epoch its samples in random order, (devices, epochs, largest size); behind a device's own
+    """Every device's samples in random order, epoch by epoch, (devices, epochs, largest size); behind a device's own
     samples stand numbers that it does not have."""
     size = np.asarray(sizes)
     longest = int(size.max())

@@ -198,7 +198,7 @@ class Logistic(Losses):
         return self.yx.mT @ weighted / self.yx.shape[-2] + torch.diag_embed(bend)
 
     def _optimum(self, d: int) -> Vector:
-        """By Newton's method with |eigenvalues|, halved until l falls, from the origin."""
+        """A stationary point: Newton's method with |eigenvalues| from the origin, steps halved until l falls."""
         theta = torch.zeros(d, dtype=torch.float64)
         for _ in range(200):
             gradient = self.pooled_gradient(theta)

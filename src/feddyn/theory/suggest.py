@@ -117,7 +117,7 @@ def suggest_alpha(
 
 
 class _Limits(NamedTuple):
-    """Of the work on a device."""
+    """Settings for the work on one device."""
 
     samples: int
     tolerance: float

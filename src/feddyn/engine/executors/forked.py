@@ -37,7 +37,7 @@ LOST = 3
 
 @final
 class Forked(Executor):
-    """So many processes of one thread each; one that dies is replaced, and what it did in the round is done again."""
+    """`count` worker processes of one thread each; one that dies is replaced, and its part of the round is redone."""
 
     def __init__(self, trainer: Trainer, evaluator: Evaluator, count: int, models: int, private: Sequence[int]):
         self.trainer, self.evaluator, self._private = trainer, evaluator, private

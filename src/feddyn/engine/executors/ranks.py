@@ -49,7 +49,7 @@ class Ranks(Group):
             raise _everywhere(error)
 
     def assign(self, groups: Sequence[Sequence[int]], costs: Sequence[int]) -> list[int]:
-        """Of two ranks with the same work, the one where more of the group's states are takes it."""
+        """Where two ranks have the same work, the one that holds more of the group's states takes it."""
         loads, chosen = [0] * self.size, []
         for group, cost in zip(groups, costs, strict=True):
             at_home = [sum(self._home.get(k) == rank for k in group) for rank in range(self.size)]
@@ -109,7 +109,7 @@ class Ranks(Group):
         return numbers
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Of several errors the one with the lowest place in the round counts, which a single process would meet."""
+        """Where several fail, the error with the lowest place in the round counts, as in a single process."""
         error, result = None, None
         try:
             result = work()

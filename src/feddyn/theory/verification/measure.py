@@ -66,7 +66,7 @@ class Measured(NamedTuple):
         return self.theorem.r > 1
 
     def slope(self, from_T: int) -> Slope:
-        """Of log E[left] against log T (or T, where the bound falls exponentially), from some T on."""
+        """Slope of log E[left] against log T (or T, where the bound falls exponentially), from some T on."""
         rows = [i for i, point in enumerate(self.points) if from_T <= point.T and point.value > 0]
         x = [float(self.points[i].T) if self.linear else math.log(self.points[i].T) for i in rows]
         fits = [line(x, self.values[rows].mean(-1).log().tolist())]
@@ -158,7 +158,7 @@ class Left:
 
     @property
     def value(self) -> torch.Tensor:
-        """On each path, what the theorem has on its left."""
+        """The left side of the theorem's inequality, on each path."""
         return self.summed if self.theorem.case == "nonconvex" else self.losses.gap(self._gamma)
 
 

@@ -50,7 +50,7 @@ SMALL = 5
 ENUMERATED = 4
 """T up to which all paths are followed."""
 AUDITED = (400, 10, 8)
-"""Rounds of an audit, of which each so manieth is checked, and random paths."""
+"""(rounds, check every n-th, paths) of an audit."""
 
 
 @dataclass(frozen=True)
