@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 demo: .venv/installed
 	$(BIN)/feddyn run
 
-# The first tier, in about a minute on two cores; tests/conftest.py lists the slow tests that it leaves out.
+# The first tier: all but the slow tests, which tests/conftest.py lists.
 check: lint
 	$(PYTEST) -m "not slow"
 
