@@ -13,9 +13,11 @@ MAY_IMPORT = {
     "algorithms": set[str](),
     "metrics": set(),
     "records": {"metrics"},
+    "views": {"metrics", "records"},
     "models": {"algorithms"},
     "data": {"identity"},
     "solvers": {"algorithms", "models", "data"},
+<<<<<<< ours
     "round": {"algorithms", "models", "data", "solvers", "metrics"},
     "engine": {"algorithms", "models", "data", "solvers", "metrics", "round"},
     "runs": {"algorithms", "models", "data", "solvers", "metrics", "round", "engine", "records", "identity"},
@@ -59,6 +61,17 @@ MAY_IMPORT = {
         "paper",
         "theory",
         "reports",
+=======
+    "engine": {"algorithms", "models", "data", "solvers", "metrics"},
+    "runs": {"algorithms", "models", "data", "solvers", "metrics", "engine", "records", "views", "identity"},
+    "settings": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "records", "identity"},
+    "search": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "settings", "records"},
+    "paper": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "settings", "search", "records"},
+    "theory": {"algorithms", "models", "data", "solvers", "engine"},
+    "reports": {"data", "metrics", "records", "views", "settings", "search", "paper", "theory"},
+    "cli": {
+        *("data", "metrics", "engine", "runs", "records", "views", "settings", "search", "paper", "theory", "reports"),
+>>>>>>> theirs
     },
 }
 """What a room may import besides itself and the leaves."""

@@ -12,7 +12,7 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import progress, say, show
 from feddyn.data.datasets.synthetic import KINDS
 from feddyn.errors import InputError
-from feddyn.reports.tables import Table, duration
+from feddyn.views.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.cli.outlook import Choice
