@@ -162,6 +162,16 @@ def spread(values: Sequence[float], better: Better) -> Figures:
     return {"worst": worst, **quantiles, "best": top, "deviation": deviation}
 
 
+def worst_tenth(values: Sequence[float], better: Better) -> float:
+    """The mean of a figure over the tenth of the devices where it is worst, rounded up.
+
+    >>> worst_tenth([0.9, 0.2, 0.4] + 17 * [1.0], "higher")
+    0.30000000000000004
+    """
+    count = -(-len(values) // 10)
+    return math.fsum(sorted(values, reverse=better == "lower")[:count]) / count
+
+
 def directions(setting: Mapping[str, Any]) -> dict[str, Better]:
     """Which way is better, of every metric that a run with this setting has."""
     own = setting.get("evaluation", {}).get("metrics", ())
