@@ -18,10 +18,11 @@ from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
 from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.shield import shielded
-from feddyn.engine.trainer import HELP
+from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
 from feddyn.models.flat import Loss
+from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.runs.plan import Plan
@@ -64,7 +65,7 @@ class Simulation:
             if value is not None:
                 require_whole("", name, value, least, most)
         self.plan, self.workers, self._group = plan, workers, group()
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else home(Path(out))
         setting = plan.setting()
         self._group.require_same("simulation", key(setting))
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
@@ -187,7 +188,8 @@ class Simulation:
         return target is not None and "models" in line and target.reached(line["models"], directions)
 
     def _refuse_explosion(self, line: Line) -> None:
-        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        help = advice(self.plan.algorithm, self.plan.local_solver)
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {help}"
         for name, norm in line["norms"].items():
             # what starts at zero (h, c) is compared with its size after the first round
             start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)
