@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from feddyn.records.files import home
-from feddyn.reports.tables import Table, visible
+from feddyn.views.tables import Table, visible
 
 
 class Place(click.Path):

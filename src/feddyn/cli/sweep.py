@@ -12,7 +12,7 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import InputError
 from feddyn.records.comparison import FILE
-from feddyn.reports.tables import Table, transmitted
+from feddyn.views.tables import Table, transmitted
 
 if TYPE_CHECKING:
     from feddyn.search.space import Outcome, SearchedMethod

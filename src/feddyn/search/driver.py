@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError, InputError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
+from feddyn.round.evaluation import Evaluator
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
