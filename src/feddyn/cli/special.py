@@ -59,8 +59,8 @@ class Synthetic(Special):
 
         import torch
 
-        from feddyn.engine.rehearsal import confined
         from feddyn.paper import synthetic
+        from feddyn.round.rehearsal import confined
 
         pace = {}
         for job in todo:

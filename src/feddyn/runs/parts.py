@@ -10,10 +10,10 @@ from torch import nn
 from feddyn.data.population import Array, Population
 from feddyn.data.stored import convert, tensor
 from feddyn.data.transforms import Transform, as_table
-from feddyn.engine.evaluation import Evaluator, batch_size
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, directions, spread, worst_tenth
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.evaluation import Evaluator, batch_size
 
 
 @dataclass(frozen=True)

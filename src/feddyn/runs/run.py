@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ class Run(Recorded):
     reached: Line | None = None
     on_devices: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
+    path: Path | None = None
 
     @cached_property
     def parts(self) -> Parts:

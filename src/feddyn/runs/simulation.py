@@ -18,14 +18,15 @@ from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.shield import shielded
-from feddyn.engine.trainer import HELP
+from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
 from feddyn.models.flat import Loss
+from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
+from feddyn.round.participation import Participation, Sampler
 from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
@@ -69,13 +70,13 @@ class Simulation:
             if value is not None:
                 require_whole("", name, value, least, most)
         self.plan, self.workers, self._group = plan, workers, group()
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else home(Path(out))
         setting = plan.setting()
         self._group.require_same("simulation", key(setting))
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
-        self.run = Run(setting, parts, self.federation.models, initial)
+        self.run = Run(setting, parts, self.federation.models, initial, path=self.out)
         self._start_norm = float(self.federation.initial.norm())
         every = checkpoint or CheckpointEvery()
         self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
@@ -201,7 +202,8 @@ class Simulation:
         return target is not None and "models" in line and target.reached(line["models"], directions)
 
     def _refuse_explosion(self, line: Line) -> None:
-        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        help = advice(self.plan.algorithm, self.plan.local_solver)
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {help}"
         for name, norm in line["norms"].items():
             # what starts at zero (h, c) is compared with its size after the first round
             start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)

@@ -15,6 +15,7 @@ from feddyn.data.transforms import Transform, from_table
 from feddyn.errors import InputError
 from feddyn.metrics import Metric
 from feddyn.models.flat import Loss
+from feddyn.records.files import home
 from feddyn.records.reader import RunRecord, read
 from feddyn.runs.parts import Parts
 from feddyn.runs.run import Run
@@ -37,7 +38,7 @@ def load(
     copy of it runs. What existed only in memory has to be given again: `model`, a module of the same layers (its
     parameters do not matter), `transform`, `loss` and `metrics`.
     """
-    path = Path(directory).expanduser()
+    path = home(Path(directory))
     if not (path / "setting.toml").exists():
         raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
     record = read(path)
@@ -53,6 +54,7 @@ def load(
         record.message,
         on_devices=record.devices,
         seconds=record.seconds,
+        path=path,
     )
     if target := record.setting.get("target"):
         run.reached = next((line for line in run.history if line == run.first_at(target["value"])), None)
