@@ -34,6 +34,7 @@ SLOW = (
     "engine/test_ranks.py",
     "engine/test_workers.py::test_the_number_of_workers_does_not_change_a_bit",
     "engine/test_workers.py::test_workers_that_are_killed_are_replaced_and_nothing_is_lost",
+    "flower/test_protocol.py::test_a_crash_at_every_call_that_changes_a_file",
     "paper/test_synthetic.py::test_the_optimum_is_below_what_training_reaches",
     "records/test_other_systems.py",
     "reports/test_damage.py::test_a_damaged_record_is_left_out_and_named",

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 import torch
 
-from feddyn.algorithms.base import Algorithm, Census, Solution, State, models_uploaded
+from feddyn.algorithms.base import Algorithm, Solution, State, models_uploaded
 from feddyn.flower.letters import Array, Vectors
 from feddyn.identity import describe
 from feddyn.round.sums import ExactSums, zeros
@@ -63,10 +63,6 @@ class Arithmetic:
         total = {name: sums.value(added).to(self.initial.dtype) for name, added in totals.items()}
         found = {"active": total[self._found] / count} if self._found else {}
         return self.algorithm.aggregate(server, total, count, sites), found
-
-    def admit(self, server: State, before: Census, after: Census) -> State:
-        """The server's state when sites join."""
-        return self.algorithm.admit(server, before, after)
 
     def rebuild(self, server: State, states: Iterable[tuple[Vectors, float]]) -> State:
         """The server's state from the states and shares of all its sites: server[name] = 1/m SUM_k held_k[name]."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, final
 
 from feddyn.errors import DivergenceError, FeddynError
-from feddyn.flower.letters import BadLetter, Letter, Vectors, count_in, name, positive_in, ticket_in
-from feddyn.flower.store import DeviceStore, Mismatch
+from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, name, positive_in, ticket_in
+from feddyn.flower.store import DeviceStore, MismatchError
 
 LOG = logging.getLogger("feddyn.flower")
 
@@ -49,7 +49,7 @@ class Device:
         """The answer to a letter, whatever that is."""
         try:
             return self._answer(letter)
-        except Mismatch:
+        except MismatchError:
             LOG.error(
                 "this site does not hold the state that the server counted (ticket %s): restore the backup of %s, or "
                 "have the operator run a resync",
@@ -57,7 +57,7 @@ class Device:
                 self.root,
             )
             return Letter("mismatch", {})
-        except BadLetter as error:
+        except BadLetterError as error:
             LOG.error("a letter of the server's was refused: %s", error)
             return Letter("failed", {"why": "bad letter"})
         except DivergenceError as error:
@@ -84,7 +84,7 @@ class Device:
             return Letter("done", {})
         if letter.kind == "resync":
             return Letter("done", {"ticket": ticket_in(letter)}, state)
-        raise BadLetter("bad kind")
+        raise BadLetterError("bad kind")
 
     def _hello(self, letter: Letter, store: DeviceStore) -> Letter:
         ticket, worker = ticket_in(letter), self._worker()

@@ -7,7 +7,7 @@ counted everybody, and they go on from the new ones.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from feddyn.errors import FeddynError
-from feddyn.flower.letters import NAME, TICKET, Array, BadLetter, Letter, count_in, name
+from feddyn.flower.letters import NAME, TICKET, Array, BadLetterError, Letter, count_in, name
 from feddyn.records.files import write_whole
 from feddyn.records.lines import figure, strictly, table
 
@@ -62,7 +62,7 @@ class Ledger:
         """share_k = n_k / mean(n), to the same bit as in a simulation."""
         return float(np.multiply(self.sites[site].samples, len(self.sites) / self.samples, dtype=np.float64))
 
-    def numbers(self, sites: Mapping[str, Any] | set[str] | list[str]) -> list[int]:
+    def numbers(self, sites: Collection[str]) -> list[int]:
         """The numbers of some sites, in rising order."""
         return sorted(self.sites[name].number for name in sites)
 
@@ -112,7 +112,7 @@ def _ledger(words: dict[str, Any], vectors: Mapping[str, Array]) -> Ledger:
     for site, entry in table(words["sites"], "sites").items():
         one = Letter("site", table(entry, "a site"))
         if not NAME.fullmatch(site) or not TICKET.fullmatch(str(entry.get("counted"))):
-            raise BadLetter(f"bad site {site!r}")
+            raise BadLetterError(f"bad site {site!r}")
         sites[site] = Site(count_in(one, "number"), count_in(one, "samples", 1), entry["counted"], entry["refused"])
     totals = tuple(count_in(Letter("", {"total": total}), "total") for total in words["totals"])
     norms = {name: figure(table(words["norms"], "norms"), name) for name in words["norms"]}
@@ -123,7 +123,7 @@ def _ledger(words: dict[str, Any], vectors: Mapping[str, Array]) -> Ledger:
 
 def _digest(text: str, vectors: Mapping[str, Array]) -> str:
     digest = hashlib.sha256(text.encode())
-    for name, vector in sorted(vectors.items()):
-        digest.update(f"{name} {vector.dtype} {vector.shape}".encode())
+    for key, vector in sorted(vectors.items()):
+        digest.update(f"{key} {vector.dtype} {vector.shape}".encode())
         digest.update(np.ascontiguousarray(vector).tobytes())
     return digest.hexdigest()

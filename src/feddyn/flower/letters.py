@@ -37,10 +37,10 @@ class Letter(NamedTuple):
 
     kind: str
     words: Mapping[str, Any]
-    vectors: Mapping[str, Array] = {}  # noqa: RUF012 (a default that nobody changes)
+    vectors: Mapping[str, Array] = {}
 
 
-class BadLetter(ValueError):
+class BadLetterError(ValueError):
     """A letter is not as it should be; its text is a fixed word and safe to send."""
 
 
@@ -58,7 +58,7 @@ def name(letter: Letter, key: str) -> str:
     """A word that can be the name of a directory."""
     value = letter.words.get(key)
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise BadLetter(f"bad {key}")
+        raise BadLetterError(f"bad {key}")
     return value
 
 
@@ -66,7 +66,7 @@ def ticket_in(letter: Letter, key: str = "ticket") -> str:
     """A word that is a ticket."""
     value = letter.words.get(key)
     if not isinstance(value, str) or not TICKET.fullmatch(value):
-        raise BadLetter(f"bad {key}")
+        raise BadLetterError(f"bad {key}")
     return value
 
 
@@ -74,7 +74,7 @@ def count_in(letter: Letter, key: str, least: int = 0) -> int:
     """A word that is a whole number of at least `least`."""
     value = letter.words.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < MOST:
-        raise BadLetter(f"bad {key}")
+        raise BadLetterError(f"bad {key}")
     return value
 
 
@@ -82,7 +82,7 @@ def positive_in(letter: Letter, key: str) -> float:
     """A word that is a finite number above 0."""
     value = letter.words.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < np.inf:
-        raise BadLetter(f"bad {key}")
+        raise BadLetterError(f"bad {key}")
     return float(value)
 
 

@@ -12,7 +12,7 @@ class Rules:
 
     rounds, participation, seed: as in `feddyn.simulate`; of the sites that are online, `participation` picks.
     sites: how many must have joined before the first round. least: fewer uploads than that do not close a round; it is
-    repeated. deadline, welcome: seconds that sites have to train, and to join or to settle. poll: seconds between looks.
+    repeated. deadline, welcome: seconds that sites have to train, and to join or settle. poll: seconds between looks.
     norm_limit: an upload whose norm is more than so many times the round's median is refused.
     """
 

@@ -26,7 +26,7 @@ from feddyn.records.files import sync_directory, write_whole
 SUFFIX = ".safetensors"
 
 
-class Mismatch(Exception):
+class MismatchError(Exception):
     """The site does not hold the state that the server counted."""
 
 
@@ -48,11 +48,11 @@ class DeviceStore:
             raise FeddynError(f"the state cannot be written to {self.directory}: {error.strerror}") from None
 
     def settle(self, counted: str) -> Vectors:
-        """The state that the server counted; older ones go. `Mismatch`, and nothing is changed, where it is not there:
-        it was lost, or is another federation's or site's."""
+        """The state that the server counted; older ones go. Where it is not there (it was lost, or is another site's),
+        this raises `MismatchError` and changes nothing."""
         found = self._read(counted)
         if found is None:
-            raise Mismatch
+            raise MismatchError
         vectors, base = found
         for file in self.directory.iterdir():
             name = file.name.removesuffix(SUFFIX).removeprefix(".")  # with a dot: cut off while it was written

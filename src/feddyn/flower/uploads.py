@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from feddyn.flower.letters import Array, BadLetter, Letter, Vectors, count_in, ticket_in
+from feddyn.flower.letters import Array, BadLetterError, Letter, Vectors, count_in, ticket_in
 
 
 class Upload(NamedTuple):
     """What a site sent that may be counted."""
 
+    ticket: str
     vectors: Vectors
     gradients: int
     norms: dict[str, float]
@@ -19,29 +20,29 @@ class Upload(NamedTuple):
 
 def checked(answer: Letter, ticket: str, like: Mapping[str, Array], limit: float) -> Upload:
     """The upload in an answer to the letter with this ticket; `like` has an upload of the right names, shapes and
-    types, and numbers stay below `limit` in magnitude. `BadLetter` says in a fixed word what is wrong."""
+    types, and numbers stay below `limit` in magnitude. `BadLetterError` says in a fixed word what is wrong."""
     if ticket_in(answer) != ticket:
-        raise BadLetter("another ticket")
+        raise BadLetterError("another ticket")
     gradients = count_in(answer, "gradients")
     vectors = same(answer.vectors, like)
     for vector in vectors.values():
         if not np.isfinite(vector).all():
-            raise BadLetter("not finite")
+            raise BadLetterError("not finite")
         if vector.size and float(np.abs(vector).max()) >= limit:
-            raise BadLetter("too large")
+            raise BadLetterError("too large")
     norms = {name: float(np.linalg.norm(vector.astype(np.float64))) for name, vector in vectors.items()}
-    return Upload(vectors, gradients, norms)
+    return Upload(ticket, vectors, gradients, norms)
 
 
 def same(vectors: Mapping[str, Array], like: Mapping[str, Array]) -> Vectors:
     """The vectors, if they have the names, shapes and types of others."""
     if set(vectors) != set(like):
-        raise BadLetter("other names")
+        raise BadLetterError("other names")
     for name, vector in vectors.items():
         if vector.dtype != like[name].dtype:
-            raise BadLetter("another type")
+            raise BadLetterError("another type")
         if vector.shape != like[name].shape:
-            raise BadLetter("another shape")
+            raise BadLetterError("another shape")
     return {name: np.ascontiguousarray(vectors[name]) for name in like}
 
 
