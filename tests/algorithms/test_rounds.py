@@ -122,16 +122,17 @@ def test_fedsplit(mean: Any, theta: tuple[float, float]) -> None:
 
 
 def test_feddr() -> None:
-    """alpha = 0.5, relax = 1.5, share 2, so alpha_k = 0.25; theta = (1, 2) is the mean over 3 seen devices.
+    """alpha = 0.5, relax = 1.5, share 2, so alpha_k = 0.25; theta = (1, 2) is the mean over 3 seen devices of 10, so
+    that the sum of their reflections is (3, 6), and the mean over 10 is (0.3, 0.6).
 
     A device that was active before, with x_k = (1, 1) and y_k = (0, 2):
         y_k' = (0, 2) + 1.5 ((1, 2) - (1, 1))          = (0, 3.5)
     found (2, 3):  2 x - y was (2, 0) and is (4, 6) - (0, 3.5) = (4, 2.5); up = (2, 2.5), and nobody joined.
     A new one looks around theta = (1, 2), and joins with what it found, (3, 0), as x_k and y_k:  up = (3, 0).
-    The sum is (5, 2.5). SUM (2 x - y) was 3 theta = (3, 6), is (8, 8.5), over 4 devices: theta' = (2, 2.125)
+    The sum is (5, 2.5). SUM (2 x - y) was (3, 6), is (8, 8.5), over 4 devices: theta' = (2, 2.125)
     """
     method = feddyn.FedDR(0.5, 1.5)
-    server = {"theta": vector(1, 2), "seen": vector(3)}
+    server = {"theta": vector(1, 2), "reflected": vector(0.3, 0.6), "seen": vector(0.3)}
     down = method.broadcast(server)
     old, new = {"x": vector(1, 1), "y": vector(0, 2), "seen": vector(1)}, method.device(vector(7, 7))
     for device, center in ((old, vector(0, 3.5)), (new, vector(1, 2))):
@@ -150,7 +151,8 @@ def test_feddr() -> None:
     assert torch.equal(one["reflected"], vector(2, 2.5))
     assert torch.equal(two["reflected"], vector(3, 0))
     server = method.aggregate(server, {name: one[name] + two[name] for name in one}, count=2, devices=10)
-    assert torch.equal(server["seen"], vector(4))
+    assert torch.allclose(server["seen"], vector(0.4))
+    assert torch.allclose(server["reflected"], vector(0.8, 0.85))
     assert torch.allclose(server["theta"], vector(2, 2.125))
 
 

@@ -1,7 +1,7 @@
 """The methods, one file each, as in their papers."""
 
 from feddyn.algorithms.adabest import AdaBest
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.algorithms.fedacg import FedACG
 from feddyn.algorithms.fedadam import FedAdam
 from feddyn.algorithms.fedavg import FedAvg
@@ -17,6 +17,7 @@ from feddyn.algorithms.scaffold import Scaffold
 __all__ = [
     "AdaBest",
     "Algorithm",
+    "Census",
     "FedACG",
     "FedAdam",
     "FedAvg",

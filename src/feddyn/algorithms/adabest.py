@@ -25,7 +25,7 @@ from typing import final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.checks import require_number
 
 
@@ -37,6 +37,7 @@ class AdaBest(Algorithm):
 
     mu: Scalar
     beta: Scalar
+    remedy = "a smaller mu or beta"
 
     def __post_init__(self) -> None:
         require_number("AdaBest", "mu", self.mu)
@@ -65,3 +66,10 @@ class AdaBest(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """The server knows nothing of its devices' number."""
+        return server

@@ -26,7 +26,7 @@ from typing import ClassVar, final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.checks import require_number
 from feddyn.errors import InputError
 
@@ -37,6 +37,7 @@ class FedDC(Algorithm):
     """FedDC with penalty `alpha` > 0, FedDyn's; it needs a solver that reports its path."""
 
     alpha: Scalar
+    remedy = "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device)"
     needs_path: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -71,3 +72,11 @@ class FedDC(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {"drift": device["drift"], "c": share * device["c"]}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """Newcomers have d_k = c_k = 0: D = 1/m SUM d_k <- D m/m', and c = 1/N SUM n_k c_k <- c N/N'."""
+        drift = server["drift"] * (before.devices / after.devices)
+        return {**server, "drift": drift, "c": server["c"] * (before.samples / after.samples)}

@@ -31,7 +31,7 @@ from typing import final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.checks import require_number
 
 
@@ -42,13 +42,16 @@ class FedDR(Algorithm):
 
     alpha: Scalar
     relax: Scalar = 1.0
+    remedy = (
+        "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device), or a smaller relax"
+    )
 
     def __post_init__(self) -> None:
         require_number("FedDR", "alpha", self.alpha)
         require_number("FedDR", "relax", self.relax, below=2)
 
     def server(self, theta: Vector) -> State:
-        return {"theta": theta, "seen": torch.zeros_like(theta[..., :1])}
+        return {"theta": theta, "reflected": torch.zeros_like(theta), "seen": torch.zeros_like(theta[..., :1])}
 
     def device(self, theta: Vector) -> State:
         return {"x": torch.zeros_like(theta), "y": torch.zeros_like(theta), "seen": torch.zeros_like(theta[..., :1])}
@@ -66,13 +69,21 @@ class FedDR(Algorithm):
         return {"x": found.theta, "y": y, "seen": seen}, {"reflected": reflected, "joined": seen - device["seen"]}
 
     def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
-        """theta is the mean over the seen devices before and after: seen' theta' = seen theta + SUM of the uploads."""
-        seen = server["seen"] + total["joined"]
-        theta = server["theta"] + (total["reflected"] - total["joined"] * server["theta"]) / seen
-        return {"theta": theta, "seen": seen}
+        """Means over all devices, of which the unseen have 0; theta is the mean over the seen ones."""
+        reflected = server["reflected"] + total["reflected"] / devices
+        seen = (server["seen"] * devices + total["joined"]).round() / devices
+        return {"theta": reflected / seen, "reflected": reflected, "seen": seen}
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {"reflected": 2 * device["x"] - device["y"], "seen": device["seen"]}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """Newcomers are unseen: reflected, seen <- reflected m/m', seen m/m', and theta stays what it is."""
+        part = before.devices / after.devices
+        return {**server, "reflected": server["reflected"] * part, "seen": server["seen"] * part}
 
     def _center(self, down: State, device: State) -> Vector:
         """y_k^t; of a device that joins, which has x_k = y_k = 0 and seen = 0, it is theta."""
