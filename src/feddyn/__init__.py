@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.solvers import Solver as Solver
     from feddyn.solvers import Work as Work
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
+    from feddyn.views.comparison import Comparison as Comparison
+    from feddyn.views.comparison import compare as compare
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -77,6 +79,7 @@ _HOMES = {
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.views.comparison": ("Comparison", "compare"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -16,6 +16,7 @@ import pytest
 
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
+from feddyn.records.reader import find
 from feddyn.reports import records, report
 from feddyn.reports.report import make
 from feddyn.runs.simulation import Simulation
@@ -213,7 +214,7 @@ def test_a_name_does_not_make_a_record_a_run_of_the_paper(sound: Path, tmp_path:
     experiment = experiments()["alpha"]
     place = tmp_path / experiment.jobs[0].directory(0)
     shutil.copytree(sound, place)
-    found, _ = records.find([tmp_path])
+    found, _ = find([tmp_path])
     assert records.entries(experiment, found) == []
     assert len(make([tmp_path], tmp_path / "report").tables) == 1
 

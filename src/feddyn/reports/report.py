@@ -9,11 +9,11 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import reaches
 from feddyn.paper.catalogue import experiments
 from feddyn.records.comparison import read_comparison
-from feddyn.records.reader import RunRecord
+from feddyn.records.reader import RunRecord, find
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
-from feddyn.reports.records import Curve, Entry, Group, entries, find
+from feddyn.reports.records import Curve, Entry, Group, entries
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
 from feddyn.views.tables import Table, duration, transmitted, visible
