@@ -7,11 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __getattr__
+    from feddyn.algorithms import AdaBest as AdaBest
     from feddyn.algorithms import Algorithm as Algorithm
+    from feddyn.algorithms import FedACG as FedACG
+    from feddyn.algorithms import FedAdam as FedAdam
     from feddyn.algorithms import FedAvg as FedAvg
+    from feddyn.algorithms import FedAvgM as FedAvgM
+    from feddyn.algorithms import FedDC as FedDC
+    from feddyn.algorithms import FedDR as FedDR
     from feddyn.algorithms import FedDyn as FedDyn
     from feddyn.algorithms import FedProx as FedProx
     from feddyn.algorithms import FedSplit as FedSplit
+    from feddyn.algorithms import FedYogi as FedYogi
     from feddyn.algorithms import Problem as Problem
     from feddyn.algorithms import Scaffold as Scaffold
     from feddyn.algorithms import Solution as Solution
@@ -43,11 +50,18 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
 
 _HOMES = {
     "feddyn.algorithms": (
+        "AdaBest",
         "Algorithm",
+        "FedACG",
+        "FedAdam",
         "FedAvg",
+        "FedAvgM",
+        "FedDC",
+        "FedDR",
         "FedDyn",
         "FedProx",
         "FedSplit",
+        "FedYogi",
         "Problem",
         "Scaffold",
         "Solution",
