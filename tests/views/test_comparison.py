@@ -66,8 +66,10 @@ def test_methods_are_named_and_keys_of_one_of_them_come_last() -> None:
     avg = record([0.1], algorithm={"name": "fedavg"}, solver_epochs=5)
     found = compare(record([0.2]), avg)
     assert found.keys == ["algorithm.name", "algorithm.alpha", "solver.epochs"]
-    assert [variant.label for variant in found.variants] == ["FedDyn, alpha 0.1", "FedAvg, epochs 5"]
+    assert [variant.label for variant in found.variants] == ["FedDyn", "FedAvg"]
     assert cells(found, 1)["alpha"] == "-"
+    found = compare(record([0.2]), avg, record([0.3], algorithm_alpha=1.0))
+    assert [variant.label for variant in found.variants] == ["FedDyn, alpha 0.1", "FedAvg", "FedDyn, alpha 1"]
 
 
 def test_runs_that_differ_in_nothing_are_called_by_their_method() -> None:

@@ -39,11 +39,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that belong into one plot, with the accuracies that they should reach."""
+    """Runs that belong into one plot, with the accuracies that they should reach, and the dotted keys of settings in
+    which they differ."""
 
     name: str
     curves: Sequence[Curve]
     targets: Sequence[float] = ()
+    keys: Sequence[str] = ()
 
 
 def entries(experiment: Experiment, records: Sequence[RunRecord]) -> list[Entry]:

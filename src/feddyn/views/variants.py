@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from feddyn.records.recorded import Recorded
-from feddyn.views.differences import HASH, SEEDS, differing, flat, label
+from feddyn.views.differences import HASH, SEEDS, differing, flat, label, method
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,15 @@ def variants(runs: Sequence[Recorded]) -> tuple[list[str], list[Variant]]:
     keys = differing([group[0].setting for group in groups])
     if len(groups) == len(alike):  # no hash is needed to tell them apart
         keys = [key for key in keys if not key.endswith(HASH)]
-    return keys, [Variant(label(keys, group[0].setting), group) for group in groups]
+    return keys, [Variant(label(_telling(keys, group, groups), group[0].setting), group) for group in groups]
+
+
+def _telling(keys: Sequence[str], group: Sequence[Recorded], groups: Sequence[Sequence[Recorded]]) -> list[str]:
+    """The keys that a label needs: the method, where they differ, and what others of the same method differ in."""
+    own = method(group[0].setting)
+    peers = [other[0].setting for other in groups if method(other[0].setting) == own]
+    inside = differing(peers)
+    return [key for key in keys if key == "algorithm.name" or key in inside]
 
 
 def _identity(run: Recorded, hashes: bool) -> str:
