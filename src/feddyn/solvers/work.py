@@ -90,7 +90,7 @@ class Work:
     def sharp_gradient(self, batch: torch.Tensor | None, radius: float) -> Vector:
         """The gradient at the point that is `radius` up the slope from `theta`; the samples are augmented once."""
         x, y = self._batch(batch)
-        self.gradients += len(y)
+        self.gradients += y.shape[0]
         return uphill(self.theta, lambda: self.model.gradient(x, y), radius)
 
     def descent(self, batch: torch.Tensor | None) -> Descent:
