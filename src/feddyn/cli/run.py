@@ -15,7 +15,7 @@ from feddyn.cli.show import leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.layout import Status
-from feddyn.reports.tables import Table, comparison
+from feddyn.views.tables import Table, comparison
 
 if TYPE_CHECKING:
     from feddyn.runs.simulation import Simulation

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from feddyn.reports.tables import Table, visible
+from feddyn.views.tables import Table, visible
 
 
 def say(line: str, err: bool = False) -> None:

@@ -11,21 +11,21 @@ from feddyn.algorithms.base import Algorithm, State, Vector, models_uploaded
 from feddyn.data.population import Population
 from feddyn.engine.assignment import Assignment, assign
 from feddyn.engine.cost import Cost, cost
-from feddyn.engine.evaluation import Evaluator
 from feddyn.engine.executors.base import Chunk, Executor
 from feddyn.engine.executors.forked import executor
 from feddyn.engine.executors.group import Group
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.links import Answers
 from feddyn.engine.memory import quarter_of_memory
-from feddyn.engine.rehearsal import try_out
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
-from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import LATEST, Trainer
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.evaluation import Evaluator
+from feddyn.round.rehearsal import try_out
+from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
 
 

@@ -50,5 +50,6 @@ def core_seconds(document: Document, rounds: int) -> float:
     batch = min(solver.get("batch_size") or samples, samples)
     in_steps = "epochs" in solver or "steps" in solver
     steps = total_steps(samples, solver.get("epochs"), solver.get("steps"), batch) if in_steps else 1
-    trained = math.ceil(document["participation"] * devices) * steps * batch
-    return rounds * (trained * pace.train + len(document["evaluation"]["models"]) * size.test * pace.evaluate)
+    trained: int = math.ceil(document["participation"] * devices) * steps * batch
+    evaluated = len(document["evaluation"]["models"]) * size.test
+    return rounds * (trained * pace.train + evaluated * pace.evaluate)

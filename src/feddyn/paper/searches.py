@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.data.datasets.synthetic import KINDS
+from feddyn.data.stored import Stored
 from feddyn.paper.appendix import Case, document
 from feddyn.paper.catalogue import COLUMNS
 from feddyn.paper.study import Choice
 from feddyn.runs.optimum import optimum
 from feddyn.runs.simulation import Start
 from feddyn.search.driver import Searching
-from feddyn.search.space import grid, read
+from feddyn.search.space import Outcome, grid, read
 from feddyn.settings.building import plans
 from feddyn.settings.documents import Document
 
@@ -56,6 +57,7 @@ class PaperSearch:
 
     def rows(self, choice: Choice, out: Path) -> "list[SearchedRow]":
         """The rows that are wanted, with every seed."""
+        choice.check(self.name, list(self.documents))
         return [
             SearchedRow(row, seed, setting, out / self.name / f"{row}-s{seed}")
             for seed in range(choice.seeds)
@@ -65,9 +67,9 @@ class PaperSearch:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchedRow:
-    """A row of it with a seed, and the directory of its search."""
+    """A row of such a table with a seed, and the directory of its search."""
 
     row: str
     seed: int
@@ -78,16 +80,16 @@ class SearchedRow:
         """The search."""
         return Searching(self.document, self.directory, start, batch)
 
-    def run(self, start: Start, batch: bool) -> Generator[tuple[str, int, int, str], None, None]:
-        """Carry it out, or what is left of it: a label, how many candidates are done, of how many, and a figure."""
-        for done, total, outcome in self.searching(start, batch).outcomes():
-            words = f"{outcome.candidate.words}: {outcome.figure}"
-            yield f"{self.row}-s{self.seed} {outcome.candidate.label}", done, total, words
-
     def optimum(self) -> float:
         """The least value of the training objective, where the model is linear."""
         ((_, plan),) = plans(read(self.document)[1][0].first().document)
-        return optimum(plan.model, plan.population, plan.local_solver.weight_decay)  # type: ignore[arg-type]
+        assert isinstance(plan.population, Stored)
+        return optimum(plan.model, plan.population, plan.local_solver.weight_decay)
+
+
+def run(row: SearchedRow, start: Start, batch: bool) -> Generator[tuple[int, int, Outcome], None, None]:
+    """Carry out a row's search, or what is left of it."""
+    return row.searching(start, batch).outcomes()
 
 
 @cache

@@ -5,7 +5,7 @@ it; it is paused where its targets are reached, its rounds are enough or the tim
 """
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -84,6 +84,11 @@ class Trial:
         """What to call it."""
         return f"{self.job.row} {self.job.label}" + (f" seed {self.seed}" if self.seed else "")
 
+    @property
+    def source(self) -> str:
+        """The data set that it needs."""
+        return str(self.job.document["population"]["source"])
+
     def look(self) -> None:
         """Read what is there."""
         state = ended(self.directory)
@@ -113,8 +118,11 @@ class Trial:
     def rounds_left(self) -> int:
         """How many more rounds it may take: up to where the paper reached its last target, or all of them."""
         limit, factor = self.rounds, 2 if self.job.method == "scaffold" else 1
-        printed = {round(target / 100, 6): row for (name, target), row in self.experiment.printed.items()
-                   if name == self.job.row}
+        printed = {
+            round(target / 100, 6): row
+            for (name, target), row in self.experiment.printed.items()
+            if name == self.job.row
+        }
         counts = [getattr(row, self.job.method, "+") for target, row in printed.items() if target in self.targets]
         if counts and not any(count.endswith("+") for count in counts):
             limit = min(limit, max(int(count) // factor for count in counts))
@@ -126,17 +134,17 @@ class Trial:
         return core_seconds(self.job.document, self.rounds_left)
 
 
-def trials(experiment: Experiment, directory: Path, choice: Choice) -> list[Trial]:
-    """The runs that are wanted of an experiment, with every seed."""
+def trials(experiment: Experiment, directory: Path | None, choice: Choice) -> list[Trial]:
+    """The runs that are wanted of an experiment, with every seed; without a directory, nothing of them is there."""
     found = []
     for seed in range(choice.seeds):
         for job in choice.jobs(experiment):
             targets = sorted(job.targets)[:1] if choice.lower else job.targets
             limit = job.document["rounds"]
-            trial = Trial(
-                experiment, job, seed, directory / job.directory(seed), min(choice.rounds or limit, limit), targets
-            )
-            trial.look()
+            where = (directory or Path()) / job.directory(seed)
+            trial = Trial(experiment, job, seed, where, min(choice.rounds or limit, limit), targets)
+            if directory:
+                trial.look()
             found.append(trial)
     return found
 
@@ -172,23 +180,40 @@ class Budget:
         return float("inf") if self._end is None else self._end - time.monotonic()
 
 
-def train(
-    todo: Sequence[Trial], budget: Budget, start: Start, side_by_side: int
-) -> Generator[tuple[Trial, Line], None, None]:
-    """Run one trial after the other, or so many at a time in processes of their own: each trial with its rounds as they
-    are completed. A trial that cannot go on says why, and does not keep the others from running."""
-    if side_by_side > 1:
-        lines = streams(partial(run, budget=budget, start=start), todo, side_by_side)
-    else:
-        lines = ((trial, line) for trial in todo for line in run(trial, budget, start))
-    with closing(lines):
-        for trial, line in lines:
-            if isinstance(line, str):
-                trial.problem = line
-            else:
-                yield trial, line
-    for trial in todo:
-        trial.look()
+class Study:
+    """Runs in a directory that are wanted for some experiments, each once; `absent` says why data cannot be had."""
+
+    def __init__(self, wanted: Sequence[tuple[Experiment, Choice]], directory: Path):
+        self.experiments = {experiment.name: experiment for experiment, _ in wanted}
+        self.found = merged([trial for experiment, choice in wanted for trial in trials(experiment, directory, choice)])
+        self.absent: dict[str, str] = {}
+
+    @property
+    def todo(self) -> list[Trial]:
+        """The runs that can go on, in the order in which they are best run."""
+        return cheapest_first([trial for trial in self.found if not trial.complete and trial.source not in self.absent])
+
+    def fetch(self, fetch: Callable[[str], None]) -> None:
+        """Get the data that is needed; an error only where nothing can be shown without it."""
+        for source in dict.fromkeys(trial.source for trial in self.todo):
+            try:
+                fetch(source)
+            except FeddynError as error:
+                self.absent[source] = str(error)
+        if self.absent and not self.todo and not any(trial.history for trial in self.found):
+            raise FeddynError("; ".join(self.absent.values()))
+
+    def train(self, budget: Budget, start: Start, side_by_side: int) -> Generator[tuple[Trial, Line], None, None]:
+        """Each run with its rounds as they are completed, so many runs at a time. One that cannot go on has a `problem`
+        in the end, and does not keep the others from running."""
+        with closing(streams(partial(run, budget=budget, start=start), self.todo, side_by_side)) as lines:
+            for trial, line in lines:
+                if isinstance(line, str):
+                    trial.problem = line
+                else:
+                    yield trial, line
+        for trial in self.found:
+            trial.look()
 
 
 def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | str, None, None]:

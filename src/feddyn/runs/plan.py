@@ -14,12 +14,12 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
+from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
 

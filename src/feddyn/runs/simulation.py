@@ -16,7 +16,6 @@ from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.shield import shielded
 from feddyn.engine.trainer import HELP
 from feddyn.errors import DivergenceError, FeddynError, InputError
@@ -24,6 +23,7 @@ from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
 from feddyn.models.flat import Loss
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
+from feddyn.round.participation import Participation, Sampler
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.saving import CheckpointEvery, Saver

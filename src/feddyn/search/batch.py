@@ -11,8 +11,8 @@ import torch
 from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
-from feddyn.engine.rehearsal import confined
 from feddyn.records.layout import Line, Status
+from feddyn.round.rehearsal import confined
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import EXPLODED
 from feddyn.search.lockstep import Group, Lockstep
@@ -99,7 +99,8 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
         if len(members) == 1:
             rest += members
             continue
-        ordered = sorted(members, key=lambda member: _kind(member[1].algorithm))
+        kinds = list(dict.fromkeys(_kind(plan.algorithm) for _, plan in members))
+        ordered = sorted(members, key=lambda member: kinds.index(_kind(member[1].algorithm)))
         found += [Batch(ordered[i : i + LARGEST]) for i in range(0, len(ordered), LARGEST)]
     return found, rest
 

@@ -2,24 +2,24 @@
 
 import math
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import tomli_w
 
-from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError, InputError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
 from feddyn.records import comparison
 from feddyn.records.files import refuse_links, write_code, write_whole
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, table, text
+from feddyn.round.evaluation import Evaluator
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
-from feddyn.search.space import Candidate, Outcome, SearchedMethod, Trials, grid, read, some
+from feddyn.search.space import Candidate, Outcome, Trials, grid, read, some
 from feddyn.search.space import best as best_of
 from feddyn.settings.building import plans
 from feddyn.settings.checking import draft
@@ -74,10 +74,19 @@ class Searching:
         words = "# the best of a search; for feddyn run\n" + tomli_w.dumps(best_of(self.methods, self.found))
         write_whole(self.directory / "best.toml", [words.encode()])
 
+    @property
+    def without_a_round(self) -> list[str]:
+        """The methods of which no candidate completed a round, so that none is the best."""
+        trained = {outcome.candidate.label for outcome in self.found if outcome.rounds}
+        return [method.label for method in self.methods if method.label not in trained]
+
     def known(self) -> list[Outcome] | None:
         """The outcomes of a grid of which all candidates were trained before; None: some were not."""
         found = [self._again(candidate) for method in self.methods for candidate in grid(method)]
-        return None if None in found else [outcome for outcome in found if outcome]
+        if None in found:
+            return None
+        self.found = [outcome for outcome in found if outcome]
+        return self.found
 
     def _grid(self) -> Iterator[tuple[int, int, Outcome]]:
         done: dict[str, int] = {}
@@ -175,7 +184,9 @@ def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _metric(plan: Plan) -> tuple[str, str]:
     """The model and the metric that count, before anything is trained."""
-    names = Evaluator(FlatModel(plan.model, plan.loss), plan.population, 0.0, plan.evaluation.metrics).names
+    flat = FlatModel(plan.model, plan.loss)
+    population = plan.population.to(flat.theta.dtype, flat.theta.device)
+    names = Evaluator(flat, population, 0.0, plan.evaluation.metrics).names
     return headline(plan.setting(), dict.fromkeys(plan.evaluation.models, names))
 
 
@@ -190,9 +201,10 @@ def _outcome(candidate: Candidate, plan: Plan, history: Sequence[Mapping[str, An
         reached = next((line["transmitted"] for line in hits), None)
     sent = history[-1]["transmitted"] if history else 0
     value = best(values, better) if values else math.copysign(sys.float_info.max, -1 if better == "higher" else 1)
-    names = evaluated[0]["models"][model] if evaluated else ()
-    curve: dict[str, list[float | None]] = {word: [line[word] for line in evaluated] for word in ("round", "transmitted")}
-    for name in names:
+    curve: dict[str, list[float | None]] = {
+        word: [line[word] for line in evaluated] for word in ("round", "transmitted")
+    }
+    for name in evaluated[0]["models"][model] if evaluated else ():
         figures = [line["models"][model][name] for line in evaluated]
         curve[name] = [value if math.isfinite(value) else None for value in figures]
     return Outcome(candidate, status, len(history), sent, reached, metric, value, better, curve)

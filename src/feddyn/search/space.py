@@ -102,7 +102,9 @@ class Candidate(NamedTuple):
     def words(self) -> str:
         """The values that are tried, to be read."""
         values = self.changes.items()
-        return ", ".join(f"{key} = {value:.4g}" if isinstance(value, float) else f"{key} = {value}" for key, value in values)
+        return ", ".join(
+            f"{key} = {value:.4g}" if isinstance(value, float) else f"{key} = {value}" for key, value in values
+        )
 
 
 class Outcome(NamedTuple):

@@ -11,9 +11,9 @@ from torch import nn
 
 from feddyn.data.on_demand import OnDemand
 from feddyn.data.stored import Stored
-from feddyn.engine.seeds import integer
 from feddyn.errors import InputError
 from feddyn.metrics import Target
+from feddyn.round.seeds import integer
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.checking import DTYPES, Draft, draft

@@ -15,6 +15,7 @@ import torch
 
 from feddyn.engine.shield import SIGNALS
 from feddyn.errors import FeddynError
+from feddyn.round.rehearsal import confined
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,7 +25,14 @@ def streams(
     function: Callable[[Item], Generator[Result, None, None]], jobs: Sequence[Item], workers: int
 ) -> Generator[tuple[Item, Result], None, None]:
     """Each job with whatever `function(job)` yields, as it comes. Whoever closes this interrupts the processes, which
-    still close what they yield from; they also notice, when they have something to say, that this process is gone."""
+    still close what they yield from; they also notice, when they have something to say, that this process is gone. One
+    worker is this process itself."""
+    if min(workers, len(jobs)) == 1:
+        with confined(torch.device("cpu")):
+            for job in jobs:
+                with closing(function(job)) as items:
+                    yield from ((job, item) for item in items)
+        return
     context, waiting = get_context("spawn"), deque(jobs)
     busy: dict[Connection, Item] = {}
     processes = []
