@@ -82,6 +82,8 @@ class Algorithm(ABC):
 
     needs_path: ClassVar[bool] = False
     """Whether `report` needs the solution's path."""
+    remedy: ClassVar[str] = ""
+    """What of the method's own parameters usually helps where training diverges."""
 
     @abstractmethod
     def server(self, theta: Vector) -> State:

@@ -13,7 +13,7 @@ import click
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, processes, start
 from feddyn.cli.interrupts import interrupted
-from feddyn.cli.show import progress, say, show
+from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
 @click.option("--list", "listing", is_flag=True, help="All tables and figures, and what they are made of.")
 @click.option(
     "--queue",
-    type=click.Path(path_type=Path),
+    type=Place(),
     metavar="FILE",
     help="Many of them: every line of FILE has a NAME with --row, --method, --rounds, --seeds, --lower.",
 )
@@ -87,14 +87,14 @@ def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
     "--status",
     is_flag=False,
     flag_value=OUT,
-    type=click.Path(path_type=Path),
+    type=Place(),
     metavar="[DIR]",
     help="Say what is done, running and left there, and how it compares with the paper.",
 )
 @click.option("--budget", callback=_seconds, metavar="TIME", help="Stop after this time (2h, 90m).")
 @click.option("--dry-run", is_flag=True, help="Say what would run.")
 @click.option("--toml", is_flag=True, help="Print the row as a setting for `feddyn run`, to change as you like.")
-@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True)
+@click.option("--out", type=Place(), default=OUT, show_default=True)
 @engine
 def reproduce(
     name: str | None,

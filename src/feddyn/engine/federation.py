@@ -24,7 +24,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.round.evaluation import Evaluator
-from feddyn.round.rehearsal import try_out
+from feddyn.round.rehearsal import require_whole_state, try_method, try_out
 from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
 
@@ -61,6 +61,7 @@ class Federation:
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         try_out(self.model, self.population)
         self.initial = self.model.theta.clone()
+        try_method(algorithm, self.initial, population.devices)
         self.server = algorithm.server(self.initial)
         self._check_solver()
         self.trainer = Trainer(
@@ -180,6 +181,7 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
+            require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
             all_total = self._all_total

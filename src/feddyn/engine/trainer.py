@@ -14,10 +14,6 @@ from feddyn.round.local import Local
 from feddyn.round.sums import ExactSums
 from feddyn.solvers.base import Solver
 
-HELP = (
-    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
-    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
-)
 LATEST = "latest"
 
 
@@ -134,9 +130,13 @@ class Trainer:
             "its model" if name == self.model_sum else f"its state {word}" if kind == "state" else f"its upload {word}"
         )
         device, norm = self.population.name(task.devices[first]), float(rows[first].norm())
-        return DivergenceError(
-            f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e}); {HELP}"
-        )
+        words = f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e})"
+        return DivergenceError(f"{words}; {advice(self.algorithm, self.solver)}")
+
+
+def advice(algorithm: Algorithm, solver: Solver) -> str:
+    """What to try where training diverges, by what the method and the solver say of themselves."""
+    return f"what usually helps: {' or '.join(filter(None, (solver.remedy, algorithm.remedy)))}"
 
 
 def _shapes(state: State) -> dict[str, int]:

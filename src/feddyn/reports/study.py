@@ -9,10 +9,10 @@ from feddyn.paper.cost import core_seconds
 from feddyn.paper.searches import PaperSearch
 from feddyn.paper.study import Choice, Study, Trial, trials
 from feddyn.records.lock import in_use
-from feddyn.records.reader import RunRecord
+from feddyn.records.reader import RunRecord, find
 from feddyn.reports import heterogeneity
 from feddyn.reports.paper import TOLERANCE, compared, table
-from feddyn.reports.records import entries, find
+from feddyn.reports.records import entries
 from feddyn.views.tables import Table, duration
 
 CORE = "a core of the machine of docs/results; yours may be twice as fast, or half"

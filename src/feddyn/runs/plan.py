@@ -55,6 +55,8 @@ class Plan:
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
         for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
             if not isinstance(value := getattr(self, name), kind):
+                if isinstance(value, type):
+                    raise InputError(f"{name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
         for name in ("solver", "loss"):

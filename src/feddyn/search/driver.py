@@ -21,7 +21,7 @@ from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
 from feddyn.search.space import Candidate, Outcome, Trials, grid, read, some
 from feddyn.search.space import best as best_of
-from feddyn.settings.building import plans
+from feddyn.settings.building import blame, plans
 from feddyn.settings.checking import draft
 from feddyn.settings.documents import Document
 
@@ -48,15 +48,17 @@ class Searching:
 
     def sources(self) -> list[str]:
         """Check every value that is searched, without any data; the sources of the data that will be needed."""
-        sources = []
+        sources, refused = [], dict[str, str]()
         for method in self.methods:
             first = method.first()
             trials = [{**first.changes, key: value} for key, values in method.space.items() for value in some(values)]
-            for candidate in (first, *map(method.candidate, trials)):
-                try:
-                    sources.append(draft(candidate.document, self._folder).single["population"]["source"])
-                except InputError as error:
-                    raise InputError(f"{method.label}: {error}" if len(self.methods) > 1 else str(error)) from None
+            try:
+                drafts = [draft(c.document, self._folder) for c in (first, *map(method.candidate, trials))]
+                sources += [found.single["population"]["source"] for found in drafts]
+            except InputError as error:
+                refused[method.label] = str(error)
+        if refused:
+            raise InputError(blame(refused, len(self.methods)))
         return list(dict.fromkeys(sources))
 
     def outcomes(self) -> Outcomes:
