@@ -138,7 +138,7 @@ def test_the_servers_model_on_every_device(unbalanced: Stored, tmp_path: Path) -
     assert line["q10"] == pytest.approx(np.quantile(hits, 0.1))
     assert line["deviation"] == pytest.approx(np.std(hits))
     record = feddyn.load(tmp_path / "1")
-    assert record.devices == json.loads(json.dumps(columns))
+    assert record.on_devices == json.loads(json.dumps(columns))
     assert record.columns["on_devices.loss.worst"][-1] == max(columns["loss"])
     assert spread([3.0], "lower") == {**dict.fromkeys(("worst", "q10", "median", "q90", "best"), 3.0), "deviation": 0.0}
 

@@ -25,13 +25,12 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.metrics import Metric as Metric
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
-    from feddyn.records.reader import RunRecord as RunRecord
-    from feddyn.records.reader import load as load
     from feddyn.runs.plan import Plan as Plan
     from feddyn.runs.run import Run as Run
     from feddyn.runs.saving import CheckpointEvery as CheckpointEvery
     from feddyn.runs.simulation import Simulation as Simulation
     from feddyn.runs.simulation import simulate as simulate
+    from feddyn.settings.loading import load as load
     from feddyn.solvers import SGD as SGD
     from feddyn.solvers import AdamW as AdamW
     from feddyn.solvers import Exact as Exact
@@ -56,13 +55,13 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.records.reader": ("RunRecord", "load"),
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),
     "feddyn.runs.simulation": ("Simulation", "simulate"),
     "feddyn.runs.saving": ("CheckpointEvery",),
+    "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

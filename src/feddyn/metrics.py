@@ -125,6 +125,9 @@ class Target:
             raise InputError(f"target: model {self.model!r} is not known; {nearest(str(self.model), get_args(Name))}")
         if not isinstance(self.value, Real) or isinstance(self.value, bool) or not math.isfinite(self.value):
             raise InputError(f"target: value must be a finite number, not {self.value!r}")
+        if self.metric == "accuracy" and not 0 <= self.value <= 1:
+            hint = f": write {self.value / 100:g} for {self.value:g}%" if 1 < self.value <= 100 else ""
+            raise InputError(f"target: an accuracy is a fraction, from 0 to 1, not {self.value:g}{hint}")
 
     def reached(self, models: Mapping[str, Figures], directions: Mapping[str, Better]) -> bool:
         """Whether the figures of a round reach the target."""
@@ -160,6 +163,16 @@ def spread(values: Sequence[float], better: Better) -> Figures:
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / count)
     quantiles = {"q10": quantile(0.1), "median": quantile(0.5), "q90": quantile(0.9)}
     return {"worst": worst, **quantiles, "best": top, "deviation": deviation}
+
+
+def worst_tenth(values: Sequence[float], better: Better) -> float:
+    """The mean of a figure over the tenth of the devices where it is worst, rounded up.
+
+    >>> worst_tenth([0.9, 0.2, 0.4] + 17 * [1.0], "higher")
+    0.30000000000000004
+    """
+    count = -(-len(values) // 10)
+    return math.fsum(sorted(values, reverse=better == "lower")[:count]) / count
 
 
 def directions(setting: Mapping[str, Any]) -> dict[str, Better]:

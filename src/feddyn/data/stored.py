@@ -186,7 +186,7 @@ def convert(data: torch.Tensor, dtype: torch.dtype, device: torch.device) -> tor
 
 def as_samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:
     """Both as tensors that agree with each other: integer targets as int64, everything finite."""
-    samples, targets = _tensor(x, what), _tensor(y, f"{what}'s targets")
+    samples, targets = tensor(x, what), tensor(y, f"{what}'s targets")
     if samples.is_sparse or targets.is_sparse:
         raise InputError(f"{what} is a sparse tensor: make it dense, x.to_dense()")
     if samples.dim() == 0 or targets.dim() == 0 or len(samples) == 0:
@@ -218,7 +218,8 @@ def _read(data: "Dataset[Any]", what: str) -> Samples:
         raise InputError(f"{what} must hold (sample, target) pairs of tensors of one shape: {error}") from None
 
 
-def _tensor(data: Array, what: str) -> torch.Tensor:
+def tensor(data: Array, what: str) -> torch.Tensor:
+    """Anything that is an array as a tensor; `what` says whose, for the sentence if it is none."""
     if not isinstance(data, torch.Tensor):
         try:
             array = np.asarray(data)

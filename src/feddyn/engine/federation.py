@@ -11,21 +11,21 @@ from feddyn.algorithms.base import Algorithm, State, Vector, models_uploaded
 from feddyn.data.population import Population
 from feddyn.engine.assignment import Assignment, assign
 from feddyn.engine.cost import Cost, cost
-from feddyn.engine.evaluation import Evaluator
 from feddyn.engine.executors.base import Chunk, Executor
 from feddyn.engine.executors.forked import executor
 from feddyn.engine.executors.group import Group
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.links import Answers
 from feddyn.engine.memory import quarter_of_memory
-from feddyn.engine.rehearsal import try_out
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
-from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import LATEST, Trainer
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.evaluation import Evaluator
+from feddyn.round.rehearsal import require_whole_state, try_method, try_out
+from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
 
 
@@ -61,6 +61,7 @@ class Federation:
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         try_out(self.model, self.population)
         self.initial = self.model.theta.clone()
+        try_method(algorithm, self.initial, population.devices)
         self.server = algorithm.server(self.initial)
         self._check_solver()
         self.trainer = Trainer(
@@ -180,6 +181,7 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
+            require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
             all_total = self._all_total

@@ -14,8 +14,9 @@ from typing import Any
 import tomli_w
 
 from feddyn.errors import FeddynError, InputError
+from feddyn.records.comparison import FILE
 from feddyn.records.files import refuse_links, write_code, write_whole
-from feddyn.records.layout import HEADING, Line, Setting, key, require_same
+from feddyn.records.layout import DEVICES, HEADING, INPUTS, MODELS, STATE_DICT, Line, Setting, ended, key, require_same
 from feddyn.records.lines import read_rounds
 from feddyn.records.lock import LOCK, lock
 
@@ -28,12 +29,24 @@ def claim(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(file.name not in LEFTOVERS for file in directory.iterdir()):
-            raise InputError(f"the output directory {directory} is in use: choose another one, or remove it yourself")
+            raise InputError(f"the output directory {directory} {_content(directory)}")
         if not os.access(directory, os.W_OK):
             raise PermissionError(13, "it is read-only")
     except OSError as error:
         raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from error
     return directory
+
+
+def _content(directory: Path) -> str:
+    """What is in a directory that cannot be taken, and what to do about it."""
+    if (directory / FILE).exists() or (directory / "setting.toml").exists():
+        run = "comparison" if (directory / FILE).exists() else "run"
+        done = ended(directory)
+        if done is None:
+            hint = "go on with it (feddyn resume; in Python resume=True)"
+            return f"has the record of a {run} already: {hint}, or choose another one"
+        return f"has the record of a {run} that is {done['status']}: choose another one, or remove it yourself"
+    return "is not empty: choose another one, or remove it yourself"
 
 
 class Record:
@@ -114,14 +127,23 @@ class Record:
         os.fsync(self._rounds.fileno())
         return self._rounds.tell()
 
-    def close(self, summary: Mapping[str, Any], models: bytes, devices: Mapping[str, Sequence[Any]]) -> None:
-        """Write down how the run ended, its models, which are a safetensors file, and if there are any the columns of
-        the devices' figures."""
+    def close(
+        self,
+        summary: Mapping[str, Any],
+        models: bytes,
+        state_dict: bytes,
+        inputs: Mapping[str, Any],
+        devices: Mapping[str, Sequence[Any]],
+    ) -> None:
+        """Write down how the run ended, its models as flat vectors, the one that counts by the names of its parameters
+        (both are safetensors files), what its inputs were, and if there are any the columns of the devices' figures."""
         try:
             self.recorded()
-            write_whole(self.directory / "models.safetensors", [models])
-            if devices:
-                write_whole(self.directory / "devices.json", [json.dumps(devices, allow_nan=False).encode()])
+            write_whole(self.directory / MODELS, [models])
+            write_whole(self.directory / STATE_DICT, [state_dict])
+            for name, content in ((INPUTS, inputs), (DEVICES, devices)):
+                if content:
+                    write_whole(self.directory / name, [json.dumps(content, allow_nan=False).encode()])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
             write_whole(self.directory / "summary.json", [text.encode()])
         except OSError as error:

@@ -14,12 +14,12 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
+from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
 
@@ -55,6 +55,8 @@ class Plan:
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
         for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
             if not isinstance(value := getattr(self, name), kind):
+                if isinstance(value, type):
+                    raise InputError(f"{name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
         for name in ("solver", "loss"):

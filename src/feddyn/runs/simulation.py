@@ -1,12 +1,14 @@
 """A whole run: rounds, evaluation, the target, the record."""
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from torch import nn
 
@@ -16,14 +18,16 @@ from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.shield import shielded
-from feddyn.engine.trainer import HELP
+from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
 from feddyn.models.flat import Loss
+from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
+from feddyn.round.participation import Participation, Sampler
+from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.saving import CheckpointEvery, Saver
@@ -31,6 +35,8 @@ from feddyn.solvers.base import Solve
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
+LISTED = 10_000
+"""Devices that a record lists by name and size."""
 Resume: TypeAlias = bool | Literal["unchecked"]
 Lines: TypeAlias = Generator[Line, None, None]
 Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
@@ -64,12 +70,13 @@ class Simulation:
             if value is not None:
                 require_whole("", name, value, least, most)
         self.plan, self.workers, self._group = plan, workers, group()
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else home(Path(out))
         setting = plan.setting()
         self._group.require_same("simulation", key(setting))
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
         initial = self._group.guarded(self._initial)
-        self.run = Run(setting, plan.model, self.federation.models, initial)
+        parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
+        self.run = Run(setting, parts, self.federation.models, initial, path=self.out)
         self._start_norm = float(self.federation.initial.norm())
         every = checkpoint or CheckpointEvery()
         self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
@@ -117,7 +124,10 @@ class Simulation:
             self._find_target()
         try:
             self.federation.start(self.workers, saver.private if saver else ())
+            clock = time.perf_counter()
             for line in self._lines():
+                now = time.perf_counter()
+                run.seconds, clock = run.seconds + now - clock, now
                 run.models = self.federation.models
                 run.history.append(line)
                 if run.reached is None and self._reaches(line):
@@ -138,7 +148,12 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    saver.close(self.federation if sound else None, run.summary, run.models, run.on_devices)
+                    inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
+                    saver.close(self.federation if sound else None, run, inputs, run.on_devices or self._census())
+
+    def _census(self) -> dict[str, list[Any]]:
+        """Who took part, where there are not too many to be listed."""
+        return self.federation.census if self.plan.population.devices <= LISTED else {}
 
     @property
     def passed_over(self) -> list[str]:
@@ -187,7 +202,8 @@ class Simulation:
         return target is not None and "models" in line and target.reached(line["models"], directions)
 
     def _refuse_explosion(self, line: Line) -> None:
-        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        help = advice(self.plan.algorithm, self.plan.local_solver)
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {help}"
         for name, norm in line["norms"].items():
             # what starts at zero (h, c) is compared with its size after the first round
             start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)

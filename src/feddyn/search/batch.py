@@ -11,8 +11,8 @@ import torch
 from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
-from feddyn.engine.rehearsal import confined
 from feddyn.records.layout import Line, Status
+from feddyn.round.rehearsal import confined
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import EXPLODED
 from feddyn.search.lockstep import Group, Lockstep

@@ -13,10 +13,10 @@ from feddyn.algorithms import Algorithm
 from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.links import Links
-from feddyn.engine.participation import require_participation
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Evaluation, Metric, Target, top
 from feddyn.models.flat import Loss
+from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
 from feddyn.settings.documents import Document

@@ -9,10 +9,11 @@ from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Vector
 from feddyn.data.population import Population
-from feddyn.engine.rehearsal import telling_rows
+from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, accuracy, classifies, ratio
 from feddyn.models.flat import FlatModel
+from feddyn.round.rehearsal import telling_rows
 
 Part: TypeAlias = list[float]
 """The sums of a batch of samples: the loss, how many samples, then those of each metric."""
@@ -22,18 +23,31 @@ LEAST, MOST = 250, 1000
 """Samples in a batch, whatever their size."""
 
 
+def batch_size(numbers: int) -> int:
+    """How many samples of so many numbers go through a model at once."""
+    return min(MOST, max(LEAST, CHUNK // max(numbers, 1)))
+
+
 class Evaluator:
     """Evaluates vectors on the test set, or on the training data where there is none, chunk by chunk.
 
     Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it. A loss
     that is not the plain mean over samples (one with class weights divides by their sum) gets the outputs of all
-    samples at once: then there is one chunk. The chunks from `chunks` on are the devices' own samples.
+    samples at once: then there is one chunk. The chunks from `chunks` on are the devices' own samples. `transform` is
+    what is done to raw samples where the population does not say.
     """
 
-    def __init__(self, model: FlatModel, population: Population, weight_decay: float, metrics: Sequence[Metric] = ()):
-        self.model, self.population = model, population
+    def __init__(
+        self,
+        model: FlatModel,
+        population: Population,
+        weight_decay: float,
+        metrics: Sequence[Metric] = (),
+        transform: Transform | None = None,
+    ):
+        self.model, self.population, self._transform = model, population, population.transform or transform
         self.x, self.y = population.evaluated
-        self._batch = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self._batch = batch_size(self.x[0].numel())
         self.weight_decay = weight_decay if population.test is None else None
         self.metrics, plain_mean = self._try_out(metrics)
         self.size = self._batch if plain_mean else len(self.y)
@@ -76,8 +90,7 @@ class Evaluator:
         return figures
 
     def _output(self, x: torch.Tensor) -> torch.Tensor:
-        transform = self.population.transform
-        return self.model(x if transform is None else transform(x, self.model.theta.dtype))
+        return self.model(x if self._transform is None else self._transform(x, self.model.theta.dtype))
 
     @torch.inference_mode()
     def _try_out(self, metrics: Sequence[Metric]) -> tuple[list[tuple[Metric, int]], bool]:
@@ -111,6 +124,8 @@ def _count(metric: Metric, output: torch.Tensor, y: torch.Tensor) -> int:
         float(metric.finish(sums))
     except ZeroDivisionError:
         pass  # a few samples may have nothing to divide by
+    except InputError:
+        raise
     except Exception as error:  # it is somebody's own function
         words = str(error).splitlines()[0] if str(error) else "no words"
         raise InputError(
