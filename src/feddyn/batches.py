@@ -1,5 +1,5 @@
-"""Batches of samples: a tensor or, for models of several inputs or outputs, a dict or tuple of batches. All tensors in a
-batch have the samples along their first axis.
+"""Batches of samples: a tensor or, for models of several inputs or outputs, a dict or tuple of batches. All tensors of
+a batch have the samples along their first axis.
 
 A model is called with a tensor as model(x), with a dict as model(**x), with a tuple as model(*x).
 """
@@ -50,12 +50,6 @@ def split(batch: Batch, size: int) -> list[Batch]:
 def joined(batches: Sequence[Batch]) -> Batch:
     """Batches of one form, one after the other."""
     return mapped(lambda *parts: torch.cat(parts), *batches)
-
-
-def call(function: Callable[..., Any], batch: Batch, *before: Any) -> Any:
-    """A model's output."""
-    args, kwargs = arguments(batch)
-    return function(*before, *args, **kwargs)
 
 
 def arguments(batch: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
