@@ -94,9 +94,20 @@ def test_the_mean_of_all_devices(unbalanced: Stored) -> None:
 
 
 def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
-    """15 float32 parameters are 60 bytes; FedAvg adds its share (4 bytes); SCAFFOLD sends two vectors each way."""
+    """15 float32 parameters are 60 bytes; FedAvg adds its share (4 bytes), FedDR whether it joined, AdaBest sends down
+    the round; SCAFFOLD and FedDC send two vectors each way."""
     counts = {}
-    for algorithm in (feddyn.FedDyn(0.1), feddyn.FedAvg(), feddyn.Scaffold(), feddyn.FedSplit(1.0)):
+    for algorithm in (
+        feddyn.FedDyn(0.1),
+        feddyn.FedAvg(),
+        feddyn.Scaffold(),
+        feddyn.FedSplit(1.0),
+        feddyn.FedDR(0.1),
+        feddyn.FedDC(0.1),
+        feddyn.AdaBest(0.1, 0.5),
+        feddyn.FedACG(0.5),
+        feddyn.FedAdam(0.1),
+    ):
         line = run(unbalanced, algorithm=algorithm).history[-1]
         counts[type(algorithm).__name__] = (line["transmitted"], line["bytes_up"], line["bytes_down"])
     assert counts == {
@@ -104,6 +115,11 @@ def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
         "FedAvg": (2, 256, 240),
         "Scaffold": (4, 480, 480),
         "FedSplit": (2, 240, 240),
+        "FedDR": (2, 256, 240),
+        "FedDC": (4, 480, 480),
+        "AdaBest": (2, 240, 256),
+        "FedACG": (2, 240, 240),
+        "FedAdam": (2, 256, 240),
     }
     three = run(unbalanced, participation=[[0, 3, 5]], rounds=1).history[-1]
     assert (three["transmitted"], three["bytes_up"], three["bytes_down"]) == (1, 180, 180)

@@ -19,6 +19,13 @@ METHODS: list[Any] = [
     pytest.param(feddyn.Scaffold(), id="scaffold"),
     pytest.param(feddyn.FedDyn(0.5), id="feddyn"),
     pytest.param(feddyn.FedSplit(2.0), id="fedsplit"),
+    pytest.param(feddyn.FedDR(0.5, 1.5), id="feddr"),
+    pytest.param(feddyn.FedDC(0.5), id="feddc"),
+    pytest.param(feddyn.AdaBest(0.5, 0.9), id="adabest"),
+    pytest.param(feddyn.FedACG(0.8, 0.1), id="fedacg"),
+    pytest.param(feddyn.FedAvgM(0.8), id="fedavgm"),
+    pytest.param(feddyn.FedAdam(0.1), id="fedadam"),
+    pytest.param(feddyn.FedYogi(0.1), id="fedyogi"),
 ]
 DECAY, LR = 0.01, 0.2
 
@@ -51,8 +58,19 @@ def written_out(
     """What each method adds to the device's loss, as its paper prints it."""
     at = server["theta"]
     match method:
-        case feddyn.FedAvg():
+        case feddyn.FedAvg() | feddyn.FedAvgM() | feddyn.FedAdam() | feddyn.FedYogi():
             return 0.0
+        case feddyn.FedDR():
+            relax = device["seen"] * method.relax + 1 - device["seen"]
+            y = device["y"] + relax * (at - device["x"])
+            return method.alpha / share / 2 * ((theta - y) ** 2).sum()
+        case feddyn.FedDC():
+            tilt = ((server["c"] / share - device["c"]) * theta).sum()
+            return tilt + method.alpha / share / 2 * ((device["drift"] - (at - theta)) ** 2).sum()
+        case feddyn.AdaBest():
+            return -(device["h"] * theta).sum()
+        case feddyn.FedACG():
+            return method.beta / 2 * ((theta - at - method.momentum * server["v"]) ** 2).sum()
         case feddyn.FedProx():
             return method.mu / 2 * ((theta - at) ** 2).sum()
         case feddyn.Scaffold():
@@ -74,7 +92,7 @@ def test_an_sgd_step_is_autograd_of_the_written_out_objective(
     work = make_work()
     server, device = in_the_middle(method, work.theta.clone())
     problem = method.problem(method.broadcast(server), device, share)
-    theta = server["theta"].clone().requires_grad_()
+    theta = problem.start.clone().requires_grad_()
     for _ in range(2):
         objective = work.loss(theta) + written_out(method, server, device, share, theta)
         (g,) = torch.autograd.grad(objective, theta)

@@ -142,8 +142,9 @@ def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None
 
 
 def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, absent: Mapping[str, str]) -> None:
+    from feddyn.records.reader import find
     from feddyn.reports.paper import table
-    from feddyn.reports.records import entries, find
+    from feddyn.reports.records import entries
 
     rows = {trial.job.row for trial in found}
     records, _ = find([out])

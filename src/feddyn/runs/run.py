@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -19,6 +19,12 @@ from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.records.recorded import Recorded
 from feddyn.runs.parts import Evaluated, Parts, evaluate
+from feddyn.views.curves import of_run
+from feddyn.views.html import rendered
+from feddyn.views.portrait import portrait
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass
@@ -69,6 +75,13 @@ class Run(Recorded):
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
         kept = {key: value for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
         return {key: value.detach().cpu().contiguous().clone() for key, value in kept.items() if key not in frozen}
+
+    def plot(self, metric: str | None = None) -> "Figure":
+        """A metric (by default the one that counts) of the evaluated models over rounds; needs matplotlib."""
+        return of_run(self, metric)
+
+    def _repr_html_(self) -> str:
+        return rendered(portrait(self), self.plot if self.evaluated else None)
 
     @property
     def summary(self) -> dict[str, Any]:
