@@ -7,6 +7,8 @@ import numpy as np
 import torch
 
 from feddyn.algorithms.base import Scalar, Vector
+from feddyn.batches import Batch, taken
+from feddyn.data.population import Samples
 from feddyn.data.transforms import Transform
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.solvers.order import orders
@@ -57,7 +59,7 @@ class Work:
     def __init__(
         self,
         model: FlatModel,
-        x: torch.Tensor,
+        x: Batch,
         y: torch.Tensor,
         round: int,
         seed: int,
@@ -78,7 +80,7 @@ class Work:
             return
         seeds, epoch = np.array([self.seed], dtype=np.uint64), 0
         while left > 0:
-            order = torch.from_numpy(orders(seeds, [self.size], range(epoch, epoch + 1))[0, 0]).to(self.x.device)
+            order = torch.from_numpy(orders(seeds, [self.size], range(epoch, epoch + 1))[0, 0]).to(self.y.device)
             batches = order.split(batch_size)[:left]
             yield from map(Step, batches)
             left, epoch = left - len(batches), epoch + 1
@@ -97,12 +99,12 @@ class Work:
         """A step along that gradient; `theta` may move in between."""
         return self.model.descent(*self._batch(batch))
 
-    def _batch(self, rows: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: torch.Tensor | None) -> Samples:
         """What the model is given of some rows."""
         if rows is None:
             x, y = self.x, self.y
         else:
-            x, y = self.x.index_select(0, rows), self.y.index_select(0, rows)
+            x, y = taken(self.x, rows), self.y.index_select(0, rows)
         self.gradients += len(y)
         if self.transform is not None:
             x = self.transform(x, self.theta.dtype, self._augment)
