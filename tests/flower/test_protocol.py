@@ -121,7 +121,8 @@ def test_a_crash_at_every_call_that_changes_a_file(
 ) -> None:
     """Of the server or of a site: the federation goes on to the same bits, since both sites are waited for. Where the
     power fails, everybody crashes, and what was not synced is lost."""
-    two, rules = make_logistic([10, 24]), {"rounds": 2, "least": 2}
+    two = make_logistic([10, 24])
+    rules: dict[str, Any] = {"rounds": 2, "least": 2}
     undisturbed = town(tmp_path / "undisturbed", two, logistic)
     with monkeypatch.context() as patch:
         faults = crashing(undisturbed, 10**9, patch)
