@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "engine": BASE | {"round"},
     "flower": BASE | {"round", "records", "identity"},
     "runs": BASE | {"round", "engine", "records", "views", "identity"},
-    "settings": BASE | {"round", "engine", "runs", "records", "identity"},
+    "settings": BASE | {"round", "engine", "flower", "runs", "records", "identity"},
     "search": BASE | {"round", "engine", "runs", "settings", "records"},
     "paper": BASE | {"round", "engine", "runs", "settings", "search", "records"},
     "theory": {"algorithms", "models", "data", "solvers", "round", "engine"},
