@@ -7,11 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __getattr__
+    from feddyn.algorithms import AdaBest as AdaBest
     from feddyn.algorithms import Algorithm as Algorithm
+    from feddyn.algorithms import FedACG as FedACG
+    from feddyn.algorithms import FedAdam as FedAdam
     from feddyn.algorithms import FedAvg as FedAvg
+    from feddyn.algorithms import FedAvgM as FedAvgM
+    from feddyn.algorithms import FedDC as FedDC
+    from feddyn.algorithms import FedDR as FedDR
     from feddyn.algorithms import FedDyn as FedDyn
     from feddyn.algorithms import FedProx as FedProx
     from feddyn.algorithms import FedSplit as FedSplit
+    from feddyn.algorithms import FedYogi as FedYogi
     from feddyn.algorithms import Problem as Problem
     from feddyn.algorithms import Scaffold as Scaffold
     from feddyn.algorithms import Solution as Solution
@@ -39,14 +46,23 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.solvers import Solver as Solver
     from feddyn.solvers import Work as Work
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
+    from feddyn.views.comparison import Comparison as Comparison
+    from feddyn.views.comparison import compare as compare
 
 _HOMES = {
     "feddyn.algorithms": (
+        "AdaBest",
         "Algorithm",
+        "FedACG",
+        "FedAdam",
         "FedAvg",
+        "FedAvgM",
+        "FedDC",
+        "FedDR",
         "FedDyn",
         "FedProx",
         "FedSplit",
+        "FedYogi",
         "Problem",
         "Scaffold",
         "Solution",
@@ -64,6 +80,7 @@ _HOMES = {
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.views.comparison": ("Comparison", "compare"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -77,6 +77,26 @@ def read(path: Path) -> RunRecord:
     return record
 
 
+def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+    """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
+    that were not evaluated yet."""
+    found, left_out = dict[Path, RunRecord](), []
+    for directory in directories:
+        if not directory.is_dir():
+            raise InputError(f"there is no directory {directory}: give directories with records of runs")
+        for path in sorted(file.parent for file in directory.rglob("setting.toml")):
+            try:
+                record = read(path)
+            except InputError as error:
+                left_out.append(str(error))
+                continue
+            if record.evaluated:
+                found[path.resolve()] = record
+            else:
+                left_out.append(f"{path}: {record.message or 'no round of it has been evaluated yet'}")
+    return list(found.values()), left_out
+
+
 def _checked(setting: dict[str, Any]) -> dict[str, Any]:
     """A setting of which all that readers use is there, or may be missing."""
     count({"seed": 0, **setting}, "seed")

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from feddyn.algorithms.base import Vector
-from feddyn.data.population import Array, Population
+from feddyn.batches import Batch
+from feddyn.data.population import Arrays, Population
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Figures, Kept
 from feddyn.models.flat import with_parameters
@@ -18,6 +19,12 @@ from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.records.recorded import Recorded
 from feddyn.runs.parts import Evaluated, Parts, evaluate
+from feddyn.views.curves import of_run
+from feddyn.views.html import rendered
+from feddyn.views.portrait import portrait
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass
@@ -52,7 +59,7 @@ class Run(Recorded):
             raise InputError(f"the model {chosen!r} is not known; {nearest(str(chosen), self.models)}")
         return with_parameters(self.parts.module, self.models[chosen]).eval()
 
-    def predict(self, x: Array, name: Kept | None = None) -> torch.Tensor:
+    def predict(self, x: Arrays, name: Kept | None = None) -> Batch:
         """The outputs of a model (by default the one that counts) for raw samples, one a row: they go through the run's
         transform first. Of a classifier, `argmax(1)` of them are the classes."""
         return self.parts.outputs(self.model(name), x)
@@ -68,6 +75,13 @@ class Run(Recorded):
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
         kept = {key: value for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
         return {key: value.detach().cpu().contiguous().clone() for key, value in kept.items() if key not in frozen}
+
+    def plot(self, metric: str | None = None) -> "Figure":
+        """A metric (by default the one that counts) of the evaluated models over rounds; needs matplotlib."""
+        return of_run(self, metric)
+
+    def _repr_html_(self) -> str:
+        return rendered(portrait(self), self.plot if self.evaluated else None)
 
     @property
     def _best(self) -> dict[str, Any] | None:
