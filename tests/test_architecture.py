@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "metrics": set(),
     "records": {"metrics"},
     "views": {"metrics", "records"},
+    "doctor": {"metrics", "records", "views"},
     "models": {"algorithms"},
     "data": {"identity"},
     "solvers": {"algorithms", "models", "data"},
@@ -28,7 +29,7 @@ MAY_IMPORT = {
     "reports": {"data", "metrics", "records", "views", "settings", "search", "paper", "theory"},
     "cli": {
         *("data", "metrics", "round", "engine", "runs", "records", "views", "settings", "search", "paper", "theory"),
-        *("reports",),
+        *("reports", "doctor"),
     },
 }
 """What a room may import besides itself and the leaves."""
