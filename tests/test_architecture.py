@@ -8,7 +8,7 @@ from pathlib import Path
 import feddyn
 
 SOURCE = Path(feddyn.__file__).parent
-LEAVES = {"checks", "errors"}
+LEAVES = {"batches", "checks", "errors"}
 BASE = {"algorithms", "models", "data", "solvers", "metrics"}
 MAY_IMPORT = {
     "algorithms": set[str](),

@@ -352,7 +352,7 @@ def test_the_key_covers_every_field(unbalanced: Stored) -> None:
             {"stack": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))},
             "is not possible",
         ),
-        ({"solver": feddyn.SGD}, "the solver must be a function"),
+        ({"solver": feddyn.SGD}, "the solver is the class SGD: give one of it"),
         ({"algorithm": "feddyn"}, "algorithm must be a Algorithm, not a str"),
         ({"model": None}, "model must be a Module"),
         ({"model": nn.LazyLinear(3)}, "has no shape yet"),
@@ -390,7 +390,7 @@ def test_targets_that_would_train_but_not_as_meant_are_refused(unbalanced: Store
         regress(values, flat)
     with pytest.raises(feddyn.InputError, match="for regression"):
         regress(values[:, None], nn.Linear(4, 1))
-    with pytest.raises(feddyn.InputError, match="Using a target size"):
+    with pytest.raises(feddyn.InputError, match="have to be of one shape"):
         regress(values, nn.Linear(4, 1), loss=nn.functional.mse_loss)
     with pytest.raises(feddyn.InputError, match="there is a class -100"):
         regress(torch.where(unbalanced.y == 1, -100, unbalanced.y), nn.Linear(4, 3))

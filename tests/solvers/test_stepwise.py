@@ -145,6 +145,9 @@ class Slope:
     def gradient(self, _: object) -> torch.Tensor:
         return self.slopes.clone()
 
+    def sharp_gradient(self, _: object, radius: float) -> torch.Tensor:
+        return self.slopes.clone()
+
     def descent(self, _: object) -> Any:
         return lambda step: self.theta.sub_(step * self.slopes)
 

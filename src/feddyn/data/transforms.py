@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import torch
 
+from feddyn.batches import Batch
 from feddyn.identity import describe
 
 PADDING = 4
@@ -14,9 +15,7 @@ PADDING = 4
 class Transform(Protocol):
     """A batch of raw samples to a model's input; with a generator, for training, it may be augmented."""
 
-    def __call__(
-        self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None, /
-    ) -> torch.Tensor: ...
+    def __call__(self, x: Batch, dtype: torch.dtype, generator: torch.Generator | None = None, /) -> Batch: ...
 
 
 @dataclass(frozen=True)

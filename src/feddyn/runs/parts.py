@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from feddyn.data.population import Array, Population
-from feddyn.data.stored import convert, tensor
+from feddyn.batches import Batch, arguments, form, joined, leaves, split
+from feddyn.data.population import Arrays, Population
+from feddyn.data.stored import as_batch, convert
 from feddyn.data.transforms import Transform, as_table
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, directions, spread, worst_tenth
@@ -26,21 +27,23 @@ class Parts:
     metrics: Sequence[Metric]
 
     @torch.no_grad()
-    def outputs(self, model: nn.Module, x: Array) -> torch.Tensor:
+    def outputs(self, model: nn.Module, x: Arrays) -> Batch:
         """The outputs of a model for raw samples, batch by batch as in evaluation, so that they are the same bits."""
         like = next(model.parameters())
-        samples = convert(tensor(x, "what is to be predicted"), like.dtype, like.device)
-        if samples.dim() == 0 or len(samples) == 0:
+        samples = convert(as_batch(x, "what is to be predicted"), like.dtype, like.device)
+        parts = leaves(samples)
+        if not parts or any(part.dim() == 0 or len(part) == 0 for part in parts):
             raise InputError("what is to be predicted holds no samples: give an array with one sample a row")
         transform = self.transform or (lambda batch, dtype: batch)
         try:
-            batches = samples.split(batch_size(samples[0].numel()))
-            return torch.cat([torch.as_tensor(model(transform(batch, like.dtype))) for batch in batches])
+            batches = split(samples, batch_size(sum(part[0].numel() for part in parts)))
+            inputs = (arguments(transform(batch, like.dtype)) for batch in batches)
+            return joined([model(*args, **kwargs) for args, kwargs in inputs])
         except InputError:
             raise
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise InputError(
-                f"the model does not take samples of shape {tuple(samples.shape[1:])} ({samples.dtype}): "
+                f"the model does not take samples of shape {form(samples)}: "
                 f"{str(error).splitlines()[0]}; give raw samples as the run's data has them, one a row"
             ) from error
 
@@ -89,5 +92,8 @@ def describe_inputs(population: Population, dtype: torch.dtype) -> dict[str, Any
     model computes in."""
     x, _ = population.evaluated
     table: dict[str, Any] = {"dtype": str(dtype).removeprefix("torch.")}
-    table["sample"] = {"shape": list(x.shape[1:]), "dtype": str(x.dtype).removeprefix("torch.")}
+    if isinstance(x, torch.Tensor):
+        table["sample"] = {"shape": list(x.shape[1:]), "dtype": str(x.dtype).removeprefix("torch.")}
+    else:
+        table["sample"] = {"form": form(x)}
     return table if population.transform is None else {**table, "transform": as_table(population.transform)}

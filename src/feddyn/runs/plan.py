@@ -60,7 +60,9 @@ class Plan:
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
         for name in ("solver", "loss"):
-            if not callable(value := getattr(self, name)) or isinstance(value, type):
+            if isinstance(value := getattr(self, name), type):
+                raise InputError(f"the {name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
+            if not callable(value):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
         require_fitting(self.local_solver, self.evaluation, self.target, self.links)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record

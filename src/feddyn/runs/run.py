@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from feddyn.algorithms.base import Vector
-from feddyn.data.population import Array, Population
+from feddyn.batches import Batch
+from feddyn.data.population import Arrays, Population
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Figures, Name
 from feddyn.models.flat import with_parameters
@@ -58,7 +59,7 @@ class Run(Recorded):
             raise InputError(f"the model {chosen!r} is not known; {nearest(str(chosen), self.models)}")
         return with_parameters(self.parts.module, self.models[chosen]).eval()
 
-    def predict(self, x: Array, name: Name | None = None) -> torch.Tensor:
+    def predict(self, x: Arrays, name: Name | None = None) -> Batch:
         """The outputs of a model (by default the one that counts) for raw samples, one a row: they go through the run's
         transform first. Of a classifier, `argmax(1)` of them are the classes."""
         return self.parts.outputs(self.model(name), x)

@@ -161,7 +161,7 @@ def _sizes(population: Stored | OnDemand) -> Document:
     """The numbers in a sample, and the classes or, for regression, numbers in a target."""
     x, _ = population.excerpt()
     y = population.y if isinstance(population, Stored) else population.test[1]
-    sizes = {"features": math.prod(x.shape[1:])}
+    sizes = {"features": math.prod(x.shape[1:])} if isinstance(x, torch.Tensor) else {}
     if not y.is_floating_point():
         sizes["classes"] = int(y.max()) + 1
     elif y.dim() == 2:

@@ -26,7 +26,7 @@ from feddyn.data.datasets.federations import images, speeches
 from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
 from feddyn.data.stored import Stored
-from feddyn.models import zoo
+from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
 from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
@@ -86,7 +86,12 @@ MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "lstm": zoo.lstm,
     "resnet18": zoo.resnet18,
 }
-LOSSES: Mapping[str, Loss] = {"cross-entropy": nn.functional.cross_entropy, "mse": nn.functional.mse_loss}
+LOSSES: Mapping[str, Loss] = {
+    "cross-entropy": nn.functional.cross_entropy,
+    "binary-cross-entropy": losses.binary,
+    "sequence-cross-entropy": losses.sequence,
+    "mse": nn.functional.mse_loss,
+}
 
 
 def label(name: str, parameters: Mapping[str, Any]) -> str:
