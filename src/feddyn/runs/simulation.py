@@ -77,7 +77,7 @@ class Simulation:
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
-        self.run = Run(setting, parts, self.federation.models, initial, path=self.out)
+        self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
         model, metric = self.run.watched
         self._watch = Watch(model, metric, plan.evaluation.directions[metric], initial, plan.patience)
         self._best: Vector | None = None
@@ -147,7 +147,7 @@ class Simulation:
                     saver.line(line, self.federation)
                 yield line
             if saver:
-                if not run.on_devices:  # it was interrupted after its last round
+                if run.history[-1].get("on_devices", {}).keys() - run.on_devices.keys():  # interrupted after it
                     self._on_devices()
                 saver.conclude(self.federation)
             gave_up = self._watch.gives_up and len(run.history) < self.plan.rounds
@@ -165,7 +165,7 @@ class Simulation:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
                     inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
-                    saver.close(self.federation if sound else None, run, inputs, run.on_devices or self._census())
+                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
 
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
