@@ -192,7 +192,7 @@ def test_a_schedule_may_grow(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lost", ["all", "damaged"])
 def test_a_run_without_a_checkpoint_is_not_extended_and_loses_nothing(lost: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    every = feddyn.CheckpointEvery(keep=0 if lost == "all" else 100_000_000)
+    every = feddyn.CheckpointEvery(rounds=1, keep=0 if lost == "all" else 100_000_000)
     feddyn.simulate(**arguments(3), workers=1, out=out, checkpoint=every)
     assert (out / "checkpoint").exists() == (lost == "damaged")
     if lost == "damaged":
