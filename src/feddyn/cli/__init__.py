@@ -13,6 +13,7 @@ from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
 from feddyn.cli.show import say
+from feddyn.cli.start import init
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
 from feddyn.errors import FeddynError
@@ -24,7 +25,21 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, sweep, show_run, compare, reproduce, report, theory, alpha, data, partition):
+for command in (
+    init,
+    run,
+    resume,
+    methods,
+    sweep,
+    show_run,
+    compare,
+    reproduce,
+    report,
+    theory,
+    alpha,
+    data,
+    partition,
+):
     cli.add_command(command)
 
 

@@ -147,7 +147,9 @@ def require_sound(methods: Sequence[SearchedMethod], folder: Path = Path()) -> l
 
 def _metric(plan: Plan) -> tuple[str, str]:
     """The model and the metric that count, before anything is trained."""
-    names = Evaluator(FlatModel(plan.model, plan.loss), plan.population, 0.0, plan.evaluation.metrics).names
+    model = FlatModel(plan.model, plan.loss)
+    population = plan.population.to(model.theta.dtype, model.theta.device)
+    names = Evaluator(model, population, 0.0, plan.evaluation.metrics).names
     return headline(plan.setting(), dict.fromkeys(plan.evaluation.models, names))
 
 
