@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.algorithms import Solution as Solution
     from feddyn.data.datasets.synthetic import synthetic as synthetic
     from feddyn.data.population import Population as Population
+    from feddyn.doctor.diagnosis import diagnose as diagnose
     from feddyn.engine.links import Links as Links
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
@@ -79,6 +80,7 @@ _HOMES = {
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.doctor.diagnosis": ("diagnose",),
     "feddyn.views.comparison": ("Comparison", "compare"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

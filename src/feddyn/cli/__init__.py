@@ -8,7 +8,7 @@ import click
 from feddyn.cli.data import data, partition
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
-from feddyn.cli.look import compare, show_run
+from feddyn.cli.look import compare, doctor, show_run
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
@@ -33,6 +33,7 @@ for command in (
     sweep,
     show_run,
     compare,
+    doctor,
     reproduce,
     report,
     theory,

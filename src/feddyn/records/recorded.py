@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Recorded(ABC):
     """A run with its complete setting, a line a round, the figures of the initial model where they are known, how it
-    ended and how many seconds it took (0: nobody knows)."""
+    ended, how many seconds it took (0: nobody knows), and its devices as columns (empty: they are not listed)."""
 
     setting: Mapping[str, Any]
     history: Sequence[Mapping[str, Any]]
@@ -23,6 +23,7 @@ class Recorded(ABC):
     status: Status
     message: str
     seconds: float
+    on_devices: Mapping[str, Sequence[Any]]
 
     @property
     def evaluated(self) -> list[Mapping[str, Any]]:

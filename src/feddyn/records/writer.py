@@ -17,7 +17,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.records.comparison import FILE
 from feddyn.records.files import refuse_links, write_code, write_whole
 from feddyn.records.layout import DEVICES, HEADING, INPUTS, MODELS, STATE_DICT, Line, Setting, ended, key, require_same
-from feddyn.records.lines import read_rounds
+from feddyn.records.lines import append_lines, read_rounds
 from feddyn.records.lock import LOCK, lock
 
 LEFTOVERS = (LOCK, ".setting.toml.part")
@@ -82,6 +82,7 @@ class Record:
     def _open(self, word: str) -> None:
         try:
             self._rounds = self._files.enter_context((self.directory / "rounds.jsonl").open("ab"))
+            append_lines(self.directory / "timings.jsonl", [])  # without one that a crash cut off
             timings = (self.directory / "timings.jsonl").open("a", encoding="utf-8")
             self._timings = self._files.enter_context(timings)
         except OSError as error:

@@ -1,12 +1,11 @@
 """All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
@@ -15,7 +14,7 @@ from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.identity import describe
+from feddyn.identity import describe, fields_of, table
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
@@ -103,13 +102,13 @@ class Plan:
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
             "stack": stack,
-            **({"links": _fields(self.links)} if self.links else {}),
+            **({"links": fields_of(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
-            parts["target"] = _fields(self.target)
+            parts["target"] = fields_of(self.target)
         parts |= self.named
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
@@ -143,34 +142,3 @@ def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | Non
         raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
     if target is not None and target.metric not in (known := evaluation.directions):
         raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
-
-
-def table(part: object) -> dict[str, Any]:
-    """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
-
-    >>> from feddyn.algorithms import FedDyn
-    >>> table(FedDyn(alpha=0.1))
-    {'name': 'feddyn', 'alpha': 0.1}
-    """
-    known = type(part).__module__.startswith("feddyn.")
-    if not known:
-        return {"memory": True, **describe(part), **_fields(part)}
-    return {"name": type(part).__name__.lower(), **_fields(part)}
-
-
-def _fields(part: object) -> dict[str, Any]:
-    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
-    field out."""
-    if not is_dataclass(part):
-        return {}
-    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
-    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
-    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
-
-
-def _plain(value: object) -> object:
-    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
-    if isinstance(value, torch.Tensor | np.generic):
-        return value.tolist()
-    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
-    return value if plain else describe(value)

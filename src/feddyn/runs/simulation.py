@@ -76,7 +76,7 @@ class Simulation:
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
-        self.run = Run(setting, parts, self.federation.models, initial, path=self.out)
+        self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
         self._start_norm = float(self.federation.initial.norm())
         every = checkpoint or CheckpointEvery()
         self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
@@ -149,7 +149,7 @@ class Simulation:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
                     inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
-                    saver.close(self.federation if sound else None, run, inputs, run.on_devices or self._census())
+                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
 
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
