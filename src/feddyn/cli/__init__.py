@@ -13,6 +13,7 @@ from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
 from feddyn.cli.show import say
+from feddyn.cli.start import init
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
 from feddyn.errors import FeddynError
@@ -25,6 +26,7 @@ def cli() -> None:
 
 
 for command in (
+    init,
     run,
     resume,
     methods,

@@ -21,7 +21,7 @@ from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
 from feddyn.settings.documents import Document
 from feddyn.settings.names import ALGORITHMS, LOSSES, MODELS, SOLVERS, SOURCES
-from feddyn.settings.schema import build, check, choose, takes
+from feddyn.settings.schema import build, check, choose, parameters, takes
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver
 
@@ -54,8 +54,10 @@ class Draft:
 
     @property
     def population_table(self) -> Document:
-        """The parameters of the population."""
+        """The parameters of the population; paths are seen from the setting's folder."""
         table = without(self.single.get("population", {}), "source", "pooled")
+        files = [name for name, parameter in parameters(self.source).items() if parameter.annotation is Path]
+        table |= {name: self.code.located(table[name]) for name in files if isinstance(table.get(name), str)}
         return {"seed": self.seed, **table} if takes(self.source, "seed") else table
 
     @property

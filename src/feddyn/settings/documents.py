@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from feddyn.algorithms import Algorithm
+from feddyn.data.columns import sha256
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Evaluation, Patience, Target
@@ -47,6 +48,16 @@ def read(path: Path) -> Document:
         raise InputError(f"the settings file {path} is not text in UTF-8") from None
     except (ValueError, RecursionError) as error:  # besides TOML's own: numbers of too many digits, tables in tables
         raise InputError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def anchored(document: Document, folder: Path) -> Document:
+    """The same, with a table of one's own named by its absolute path and its hash: then it is the same data wherever
+    the setting is copied to."""
+    population = document.get("population")
+    if not isinstance(population, dict) or population.get("source") != "table" or "file" not in population:
+        return document
+    file = Code(folder).located(str(population["file"]))
+    return {**document, "population": {"sha256": sha256(file), **population, "file": str(file)}}
 
 
 def expand(document: Document) -> list[tuple[str, Document]]:
