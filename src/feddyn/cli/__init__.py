@@ -8,6 +8,7 @@ import click
 from feddyn.cli.data import data, partition
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
+from feddyn.cli.leaderboard import leaderboard
 from feddyn.cli.look import compare, show_run
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
@@ -24,7 +25,21 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, sweep, show_run, compare, reproduce, report, theory, alpha, data, partition):
+for command in (
+    run,
+    resume,
+    methods,
+    sweep,
+    leaderboard,
+    show_run,
+    compare,
+    reproduce,
+    report,
+    theory,
+    alpha,
+    data,
+    partition,
+):
     cli.add_command(command)
 
 
