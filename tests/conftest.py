@@ -16,6 +16,8 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no fault
 
 SLOW = (
+    "cli/test_extend.py::test_more_rounds",
+    "cli/test_extend.py::test_patience_in_a_setting",
     "cli/test_reproduce.py",
     "cli/test_resume.py",
     "cli/test_run.py::test_no_text_of_anybodys_moves_the_cursor",
@@ -35,6 +37,7 @@ SLOW = (
     "engine/test_ranks.py",
     "engine/test_workers.py::test_the_number_of_workers_does_not_change_a_bit",
     "engine/test_workers.py::test_workers_that_are_killed_are_replaced_and_nothing_is_lost",
+    "flower/test_protocol.py::test_a_crash_at_every_call_that_changes_a_file",
     "paper/test_study.py::test_runs_side_by_side_are_the_same_runs",
     "paper/test_synthetic.py::test_the_optimum_is_below_what_training_reaches",
     "paper/test_synthetic.py::test_the_search_gives_what_a_run_of_each_setting_gives",

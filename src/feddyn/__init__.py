@@ -24,12 +24,14 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.algorithms import Solution as Solution
     from feddyn.data.datasets.synthetic import synthetic as synthetic
     from feddyn.data.population import Population as Population
+    from feddyn.doctor.diagnosis import diagnose as diagnose
     from feddyn.engine.links import Links as Links
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
     from feddyn.errors import InputError as InputError
     from feddyn.metrics import Evaluation as Evaluation
     from feddyn.metrics import Metric as Metric
+    from feddyn.metrics import Patience as Patience
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
     from feddyn.runs.plan import Plan as Plan
@@ -71,7 +73,7 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Patience", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),
@@ -79,6 +81,7 @@ _HOMES = {
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.doctor.diagnosis": ("diagnose",),
     "feddyn.views.comparison": ("Comparison", "compare"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

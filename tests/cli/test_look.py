@@ -1,4 +1,4 @@
-"""`feddyn show` and `feddyn compare`: what they say of records."""
+"""`feddyn show`, `feddyn compare` and `feddyn doctor`: what they say of records."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -84,3 +84,10 @@ def test_a_run_shows_itself_in_a_notebook(records: Path) -> None:
     assert [line.get_label() for line in run.plot("loss").axes[0].lines] == ["server", "active", "all"]
     with pytest.raises(feddyn.InputError, match="the run has no 'los'; did you mean 'loss'"):
         run.plot("los")
+
+
+def test_the_doctor_says_what_is_going_on(records: Path, say: Say) -> None:
+    code, out, _ = say("doctor", records / "0.01-0")
+    assert code == 0
+    assert out.startswith("nothing found in 3 rounds; of how it develops nothing can be said before round 12")
+    assert say("doctor", records)[0] == 2

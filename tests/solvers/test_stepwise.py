@@ -12,9 +12,9 @@ from torch import nn
 import feddyn
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
+from feddyn.identity import table
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import stacked
-from feddyn.runs.plan import table
 from feddyn.settings.building import plans
 from feddyn.solvers import Step, Work
 from feddyn.solvers.stack import StackedWork

@@ -13,7 +13,7 @@ from feddyn.algorithms.base import Vector
 from feddyn.batches import Batch
 from feddyn.data.population import Arrays, Population
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Figures, Name
+from feddyn.metrics import Figures, Kept
 from feddyn.models.flat import with_parameters
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
@@ -49,9 +49,9 @@ class Run(Recorded):
         """The network and what else is needed to use it."""
         return self.make()
 
-    def model(self, name: Name | None = None) -> nn.Module:
-        """A module of its own, in eval mode, with the parameters of the `server`, `active` or `all` model; by default
-        of the one that counts."""
+    def model(self, name: Kept | None = None) -> nn.Module:
+        """A module of its own, in eval mode, with the parameters of the `server`, `active` or `all` model after the
+        last round, or of the `best` round's; by default of the one that counts after the last round."""
         chosen = name or self.headline[0]
         if not self.models:
             raise InputError("the run has no models: its record has none (yet)")
@@ -59,17 +59,17 @@ class Run(Recorded):
             raise InputError(f"the model {chosen!r} is not known; {nearest(str(chosen), self.models)}")
         return with_parameters(self.parts.module, self.models[chosen]).eval()
 
-    def predict(self, x: Arrays, name: Name | None = None) -> Batch:
+    def predict(self, x: Arrays, name: Kept | None = None) -> Batch:
         """The outputs of a model (by default the one that counts) for raw samples, one a row: they go through the run's
         transform first. Of a classifier, `argmax(1)` of them are the classes."""
         return self.parts.outputs(self.model(name), x)
 
-    def evaluate(self, data: Population, name: Name | None = None) -> Evaluated:
+    def evaluate(self, data: Population, name: Kept | None = None) -> Evaluated:
         """The figures of a model (by default the one that counts) on other data: of all samples (or of the test set, if
         the population has one) and of each device's own. Nothing is trained."""
         return evaluate(self.parts, self.model(name), data)
 
-    def state_dict(self, name: Name | None = None) -> dict[str, torch.Tensor]:
+    def state_dict(self, name: Kept | None = None) -> dict[str, torch.Tensor]:
         """What training can change of a model (by default the one that counts), and its buffers, by their names."""
         model = self.model(name)
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
@@ -84,6 +84,13 @@ class Run(Recorded):
         return rendered(portrait(self), self.plot if self.evaluated else None)
 
     @property
+    def _best(self) -> dict[str, Any] | None:
+        (model, metric), line = self.watched, self.best_round
+        if line is None:
+            return None
+        return {"round": line["round"], "model": model, metric: line["models"][model][metric]}
+
+    @property
     def summary(self) -> dict[str, Any]:
         """How the run ended; `reached` has the counts at the first round in which the target was met."""
         return {
@@ -93,5 +100,6 @@ class Run(Recorded):
             "rounds": len(self.history),
             "initial": self.initial,
             "reached": None if self.reached is None else {name: self.reached[name] for name in COUNTS},
+            "best": self._best,
             "last": self.history[-1] if self.history else None,
         }

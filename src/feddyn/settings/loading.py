@@ -52,7 +52,7 @@ def load(
         [dict(line) for line in record.history],
         record.status,
         record.message,
-        on_devices=record.devices,
+        on_devices={name: list(column) for name, column in record.on_devices.items()},
         seconds=record.seconds,
         path=path,
     )
