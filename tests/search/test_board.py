@@ -150,7 +150,7 @@ def test_the_page_has_the_figures_of_the_records(played: tuple[Board, Path]) -> 
     row = dict(zip(shown.columns, shown.rows[0], strict=True))
     assert row["objective at the end"] == f"{means[0]:.4f} ± {statistics.stdev(leader.values):.4f}"
     assert row["seeds"] == "2"
-    worst = [max(record.devices["objective"]) for record in leader.records.values()]  # a tenth of five is one
+    worst = [max(record.on_devices["objective"]) for record in leader.records.values()]  # a tenth of five is one
     assert row["objective, worst tenth of devices"].startswith(f"{statistics.mean(worst):.4f}")
     text = page(board)
     assert "algorithm.alpha in 0.1, 100" in text

@@ -175,7 +175,7 @@ def _reached(one: Standing, target: float) -> str:
 
 
 def _worst(one: Standing, metric: str) -> list[float]:
-    values = [record.devices[metric] for record in one.records.values() if metric in record.devices]
+    values = [record.on_devices[metric] for record in one.records.values() if metric in record.on_devices]
     return [worst_tenth(each, _better([one])) for each in values]
 
 
