@@ -11,13 +11,17 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 VERSION = "1.41.0"
 """Of Flower, whose inside this knows."""
 COMMANDS = {"supernode": "flower-supernode", "superexec": "flower-superexec"}
+WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deploying")
+"""What every app of a site imports."""
 POLL = "FEDDYN_POLL"
 HOME = "FEDDYN_WARM_HOME"
 """A directory whose `flower-superexec` is this one: SuperNodes find it first in their PATH."""
@@ -30,8 +34,8 @@ def supernode() -> None:
     from flwr.supernode.cli import flower_supernode
 
     poll = float(os.environ.get(POLL, "0.5"))
-    inside.time = _Clock(inside.time, poll)
-    inflatable_utils.pull_objects.__kwdefaults__["initial_backoff"] = min(poll, 0.1)
+    vars(inside)["time"] = _Clock(time, poll)
+    (inflatable_utils.pull_objects.__kwdefaults__ or {})["initial_backoff"] = min(poll, 0.1)
     home = Path(os.environ.get(HOME) or _warm_home())
     os.environ["PATH"] = f"{home}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FLWR_SUPEREXEC_TASK_POLL_INTERVAL", str(min(max(poll / 2, 0.05), 60)))
@@ -63,17 +67,15 @@ def _warm_home() -> str:
 
 def superexec() -> None:
     """Flower's SuperExec, whose ClientApps are forks of this process."""
-    import flwr.supernode.runtime.run_clientapp
     import torch
     from flwr.supercore.cli import flower_superexec
     from flwr.supercore.constant import TaskType
     from flwr.supercore.superexec.executor.subprocess_executor import SubprocessExecutor
     from flwr.supercore.superexec.executor.types import LaunchResult
 
-    import feddyn.settings.deploying
-
+    for module in WARM:
+        import_module(module)
     torch.set_num_threads(1)  # a pool of threads would not survive the fork
-    assert feddyn.settings.deploying and flwr.supernode.runtime.run_clientapp
     launch: Callable[..., Any] = SubprocessExecutor.launch
 
     def fork(self: Any, spec: Any) -> Any:
@@ -83,7 +85,7 @@ def superexec() -> None:
             _work(spec)
         return LaunchResult.accepted()
 
-    SubprocessExecutor.launch = fork
+    setattr(SubprocessExecutor, "launch", fork)  # noqa: B010 (it is not ours to assign to)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     flower_superexec()
 
