@@ -99,6 +99,7 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
     file.write_text(SETTING)
     grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
     serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
     plan = deploying.deployable(file)
     simulated = feddyn.simulate(
         plan.model, plan.population, plan.algorithm, plan.solver, participation=2, rounds=4, seed=2, stack=1

@@ -64,9 +64,9 @@ def client_app(file: Path, data: "Callable[[Config], Population] | None" = None)
     return working(make)
 
 
-def deployable(file: Path) -> Plan:
-    """The one run of a settings file."""
-    found = plans(read(file), folder=file.parent)
+def deployable(file: Path, fetch: "Callable[[str], None] | None" = None) -> Plan:
+    """The one run of a settings file; `fetch` is called with the name of its data before that is read."""
+    found = plans(read(file), folder=file.parent, fetch=fetch)
     if len(found) != 1:
         raise InputError(f"{file} compares {len(found)} methods: a deployment runs one, so write an [algorithm] table")
     if found[0].plan.links is not None:
