@@ -15,6 +15,7 @@ from feddyn.cli.run import methods, resume, run
 from feddyn.cli.show import say
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
+from feddyn.cli.use import evaluate, export
 from feddyn.errors import FeddynError
 
 
@@ -32,6 +33,8 @@ for command in (
     show_run,
     compare,
     doctor,
+    evaluate,
+    export,
     reproduce,
     report,
     theory,

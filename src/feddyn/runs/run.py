@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from feddyn.models.flat import with_parameters
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.records.recorded import Recorded
+from feddyn.runs.export import export
 from feddyn.runs.parts import Evaluated, Parts, evaluate
 from feddyn.views.curves import of_run
 from feddyn.views.html import rendered
@@ -43,6 +45,7 @@ class Run(Recorded):
     on_devices: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
     path: Path | None = None
+    inputs: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def parts(self) -> Parts:
@@ -75,6 +78,11 @@ class Run(Recorded):
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
         kept = {key: value for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
         return {key: value.detach().cpu().contiguous().clone() for key, value in kept.items() if key not in frozen}
+
+    def export(self, path: str | PathLike[str], name: Name | None = None) -> Path:
+        """Write a model (by default the one that counts) to a new file for others: .pt or .safetensors with the
+        state_dict, .onnx with the whole computation from raw samples on."""
+        return export(self.model(name), self.parts.transform, self.inputs, Path(path))
 
     def plot(self, metric: str | None = None) -> "Figure":
         """A metric (by default the one that counts) of the evaluated models over rounds; needs matplotlib."""
