@@ -16,6 +16,8 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no fault
 
 SLOW = (
+    "cli/test_extend.py::test_more_rounds",
+    "cli/test_extend.py::test_patience_in_a_setting",
     "cli/test_reproduce.py",
     "cli/test_resume.py",
     "cli/test_run.py::test_no_text_of_anybodys_moves_the_cursor",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.errors import InputError as InputError
     from feddyn.metrics import Evaluation as Evaluation
     from feddyn.metrics import Metric as Metric
+    from feddyn.metrics import Patience as Patience
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
     from feddyn.runs.plan import Plan as Plan
@@ -72,7 +73,7 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Patience", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),

@@ -15,6 +15,8 @@ from feddyn.data.transforms import Images
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import worst_tenth
 from feddyn.runs.export import export
+from feddyn.settings.documents import read
+from feddyn.settings.starter import write
 from tests.cli.conftest import Say
 from tests.cli.test_run import real
 from tests.settings.test_loading import MNIST, recorded
@@ -130,3 +132,43 @@ def test_what_onnx_cannot_have_is_one_sentence(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("feddyn.runs.export.find_spec", lambda name: None)
     with pytest.raises(FeddynError, match=r"pip install 'feddyn\[onnx\]'"):
         export(Odd(3, 3), None, {}, tmp_path / "m.onnx")
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a table of one's own, with a model and a metric of one's own."""
+    home = tmp_path_factory.mktemp("clinic")
+    write(home)
+    recorded(read(home / "setting.toml") | {"rounds": 2}, home / "run", home)
+    return home
+
+
+def rows(clinic: Path, columns: slice) -> str:
+    return "".join(",".join(line.split(",")[columns]) + "\n" for line in (clinic / "data.csv").read_text().splitlines())
+
+
+def test_a_table_is_encoded_as_the_runs_own_was(clinic: Path, say: Say) -> None:
+    """All rows of the run's table again: with the hospitals, without them, and without the labels."""
+    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
+    run = feddyn.load(clinic / "run")
+    (clinic / "all.csv").write_text(rows(clinic, slice(0, None)))
+    (clinic / "nobodys.csv").write_text(rows(clinic, slice(1, None)))
+    (clinic / "unlabelled.csv").write_text(rows(clinic, slice(1, -1)))
+    outputs = run.predict(clinic / "unlabelled.csv")
+    ill = torch.tensor([line.endswith("yes") for line in (clinic / "data.csv").read_text().splitlines()[1:]])
+    assert run.setting["population"]["classes"] == ["no", "yes"]
+    right = (outputs.argmax(1) == ill.long()).double()
+    for name in ("all.csv", "nobodys.csv"):
+        code, out, _ = say("evaluate", clinic / "run", "--data", clinic / name)
+        assert code == 0
+        assert cells(out, "accuracy")[1] == f"{right.mean():.4f}"
+        assert ("hill" in out) == (name == "all.csv")
+        f1 = 2 * (outputs.argmax(1) * ill).sum() / (outputs.argmax(1).sum() + ill.sum())
+        assert cells(out, "f1")[1] == f"{f1:.4f}"
+    (clinic / "odd.csv").write_text("age,sex\n3,f\n")
+    assert say("evaluate", clinic / "run", "--data", clinic / "odd.csv")[0] == 2
+
+
+def test_only_runs_on_tables_take_paths(folder: Path) -> None:
+    with pytest.raises(InputError, match="the run was not made on a table"):
+        feddyn.load(folder).predict("x.csv")

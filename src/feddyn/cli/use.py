@@ -11,18 +11,22 @@ from feddyn.cli.show import say, show
 from feddyn.views.portrait import devices as devices_table
 from feddyn.views.tables import Table, figure
 
-MODELS = click.Choice(["server", "active", "all"])
+MODELS = click.Choice(["server", "active", "all", "best"])
 
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
-    "--data", "named", metavar="FILE|NAME", help="An npz file (x, y, device) or a data set (default: its own)."
+    "--data", "named", metavar="FILE|NAME", help="Rows or arrays in a file, or a data set (default: its own)."
 )
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the figures of every device to a CSV file.")
 @click.option("--model", type=MODELS, help="Which model (default: the one that counts).")
 def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -> None:
-    """Evaluate the trained model of the run in DIRECTORY on other data: all of it, each device's, and their spread."""
+    """Evaluate the trained model of the run in DIRECTORY on other data: all of it, each device's, and their spread.
+
+    For a run on a table of one's own, a table with the same columns (CSV, Parquet, npz), with or without that of the
+    devices; for others an npz file with the arrays x, y and, if there are several devices, device.
+    """
     from feddyn.data.datasets.published import SOURCES
     from feddyn.settings.loading import load
     from feddyn.settings.others import data_for

@@ -6,6 +6,7 @@ import numpy as np
 
 from feddyn.data.datasets import sources
 from feddyn.data.datasets.published import SOURCES
+from feddyn.data.datasets.table import again
 from feddyn.data.population import Population
 from feddyn.errors import InputError, nearest
 from feddyn.records.files import home
@@ -14,8 +15,9 @@ from feddyn.settings.building import plans
 
 
 def data_for(run: Run, named: str | None) -> Population:
-    """What a run is to be evaluated on: its own data again (None), the test set of a published data set by its name, or
-    an npz file with the arrays `x`, `y` and, if there are several devices, `device`."""
+    """What a run is to be evaluated on: its own data again (None), the test set of a published data set by its name, a
+    table with the columns of the run's own table, which is encoded as that was, or an npz file with the arrays `x`, `y`
+    and, if there are several devices, `device`."""
     if named is None:
         return _own(run)
     if named in SOURCES:
@@ -25,6 +27,9 @@ def data_for(run: Run, named: str | None) -> Population:
     if not path.exists():
         hint = nearest(named, SOURCES)
         raise InputError(f"there is no file {named}, nor a data set of that name with a test set of images; {hint}")
+    population = run.setting.get("population", {})
+    if population.get("source") == "table":
+        return again(population, path)
     if path.suffix != ".npz":
         raise InputError(f"{path}: give an npz file with the arrays x, y and device, or the name of a data set")
     return _arrays(path)
