@@ -8,6 +8,7 @@ import click
 from feddyn.cli.data import data, partition
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
+from feddyn.cli.leaderboard import leaderboard
 from feddyn.cli.look import compare, doctor, show_run
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
@@ -31,6 +32,7 @@ for command in (
     resume,
     methods,
     sweep,
+    leaderboard,
     show_run,
     compare,
     doctor,
