@@ -16,6 +16,8 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no fault
 
 SLOW = (
+    "cli/test_extend.py::test_more_rounds",
+    "cli/test_extend.py::test_patience_in_a_setting",
     "cli/test_reproduce.py",
     "cli/test_resume.py",
     "cli/test_run.py::test_no_text_of_anybodys_moves_the_cursor",
@@ -24,12 +26,14 @@ SLOW = (
     "cli/test_run.py::test_settings_of_presets_repeat_too",
     "cli/test_run.py::test_the_setting_alone_repeats_the_run",
     "cli/test_run.py::test_without_a_file_the_embedded_comparison_runs",
+    "cli/test_use.py::test_onnx_takes_raw_samples",
     "data/test_federations.py::test_real_images",
     "data/test_huggingface.py::test_flowers_partitioners_make_the_devices",
     "data/test_partition.py::test_a_large_split_is_fast",
     "data/test_partition.py::test_bad_splits_are_refused",
     "data/test_partition.py::test_class_ratios_follow_the_prior",
     "data/test_partition.py::test_every_sample_goes_to_exactly_one_device",
+    "doctor/test_diagnoses.py::test_records_in_the_repository_are_sound",
     "engine/test_links.py::test_states_stay_consistent_and_feddyn_still_finds_the_optimum",
     "round/test_participation.py::test_rare_activity_follows_the_truncated_binomial",
     "engine/test_pool.py",

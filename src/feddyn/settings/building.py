@@ -117,6 +117,7 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
         origin=origin,
         stack=single.get("stack", single.get("cohort")),
         links=found.links,
+        patience=found.patience,
         named=found.named,
         code=found.code.files,
     )

@@ -14,7 +14,7 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Evaluation, Metric, Target, top
+from feddyn.metrics import Evaluation, Metric, Patience, Target, top
 from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
@@ -48,6 +48,7 @@ class Draft:
     evaluation: Evaluation
     target: Target | None
     links: Links | None
+    patience: Patience | None
     code: Code
     named: Document
 
@@ -97,7 +98,8 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         named["evaluation"] |= {"devices": True} if evaluation.devices else {}
     links = build(Links, single["links"], "links") if "links" in single else None
     target = _target(single["target"]) if "target" in single else None
-    require_fitting(as_solver(solver), evaluation, target, links)
+    patience = build(Patience, single["patience"], "patience") if "patience" in single else None
+    require_fitting(as_solver(solver), evaluation, target, links, patience)
     loss = LOSSES["cross-entropy"]
     if single.get("loss", "cross-entropy") != "cross-entropy":
         loss, named["loss"] = _loss(single["loss"], code)
@@ -112,6 +114,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         evaluation,
         target,
         links,
+        patience,
         code,
         named,
     )

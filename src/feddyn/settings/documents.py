@@ -12,17 +12,22 @@ from feddyn.algorithms import Algorithm
 from feddyn.data.columns import sha256
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Evaluation, Target
+from feddyn.metrics import Evaluation, Patience, Target
 from feddyn.settings.code import Code, is_own
 from feddyn.settings.names import ALGORITHMS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
 from feddyn.settings.schema import choose, parameters
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "code")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", "code")
 SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
 """`cohort` is what `stack` was called before."""
-PLAIN: Mapping[str, Callable[..., Any]] = {"evaluation": Evaluation, "target": Target, "links": Links}
+PLAIN: Mapping[str, Callable[..., Any]] = {
+    "evaluation": Evaluation,
+    "target": Target,
+    "links": Links,
+    "patience": Patience,
+}
 """Tables that name nothing, and what they make."""
 NAMES = {"algorithm.name", "solver.name", "model.name", "population.source"}
 NAMES |= {"target.gap", "model.dtype", "population.pooled"}
@@ -164,12 +169,17 @@ def suggestion(key: str, known: Collection[str]) -> str:
     ("did you mean 'solver.lr'?", 'known: algorithm.alpha, algorithm.name')
     """
     table, _, name = key.rpartition(".")
-    if found := sorted(other for other in known if other.rpartition(".")[2] == name):
+    if found := called(name, known):
         return f"did you mean {' or '.join(map(repr, found))}?"
     if mine := {other.rpartition(".")[2]: other for other in known if table and other.startswith(f"{table}.")}:
         close = difflib.get_close_matches(name, mine, n=1)
         return f"did you mean {mine[close[0]]!r}?" if close else f"known: {', '.join(sorted(mine.values()))}"
     return nearest(key, known)
+
+
+def called(name: str, known: Collection[str]) -> list[str]:
+    """The key of a name, or else those of that name in tables."""
+    return [name] if name in known else sorted(key for key in known if key.rpartition(".")[2] == name)
 
 
 def every_key() -> set[str]:
