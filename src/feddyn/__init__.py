@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
     from feddyn.errors import InputError as InputError
+    from feddyn.errors import Interrupted as Interrupted
     from feddyn.metrics import Evaluation as Evaluation
     from feddyn.metrics import Metric as Metric
     from feddyn.metrics import Patience as Patience
@@ -70,7 +71,7 @@ _HOMES = {
     ),
     "feddyn.data.population": ("Population",),
     "feddyn.data.datasets.synthetic": ("synthetic",),
-    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
+    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError", "Interrupted"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
     "feddyn.metrics": ("Evaluation", "Metric", "Patience", "Target"),

@@ -15,6 +15,7 @@ from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.layout import Status
+from feddyn.views.progress import figure
 from feddyn.views.tables import Table, comparison
 
 if TYPE_CHECKING:
@@ -142,14 +143,12 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     """Run one method after the other; one that diverges does not keep the others from running."""
     with progress("round") as report:
         for label, simulation in simulations.items():
-            run, planned = simulation.run, simulation.plan.rounds
-            model, metric = run.headline
+            run, plan = simulation.run, simulation.plan
             try:
                 with closing(rounds(simulation, label, options)) as lines:
                     for line in lines:
-                        figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                        if line["round"] < planned:
-                            report(label, line["round"], planned, figure)
+                        if line["round"] < plan.rounds:
+                            report(label, line["round"], plan.rounds, figure(run.headline, line), plan.may_stop)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)

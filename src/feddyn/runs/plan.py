@@ -89,6 +89,11 @@ class Plan:
         """The solver as the engine sees it, also where it is a function; a setting describes it as it was given."""
         return as_solver(self.solver)
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether the run may end before its last round."""
+        return self.patience is not None or (self.target is not None and self.target.stop)
+
     def sampler(self) -> Sampler:
         """Who is active when."""
         return Sampler(self.participation, self.population.devices, self.rounds, self.seed)

@@ -27,6 +27,7 @@ from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.round.participation import Participation, Sampler
+from feddyn.runs.following import follow
 from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
@@ -282,6 +283,8 @@ def simulate(
     state_memory: int | None = None,
     resume: Resume = False,
     checkpoint: CheckpointEvery | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Line], object] | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
@@ -296,7 +299,10 @@ def simulate(
     resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
     also where that cannot be seen); it may end at another time than it did, as with more rounds. checkpoint: how often
     a run with a record is saved for that (default: every five minutes, and when it is interrupted or complete).
-    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
+    progress: show it on standard error (None: where there is a terminal or a notebook). callback: a function that is
+    called with every line of the record.
+    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, and Ctrl-C `Interrupted`, a
+    `KeyboardInterrupt`; the `run` of both has all rounds before.
     """
     evaluation = evaluation or Evaluation()
     if metrics:
@@ -317,7 +323,4 @@ def simulate(
         patience=Patience(patience) if isinstance(patience, int) else patience,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
-    if simulation.run.status is Status.RUNNING:
-        for _ in simulation:
-            pass
-    return simulation.run
+    return follow(simulation, progress, callback)
