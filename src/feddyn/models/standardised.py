@@ -29,8 +29,9 @@ class StandardisedConv2d(nn.Conv2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The convolution with the standardised filters."""
         centred = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
-        length: torch.Tensor = torch.linalg.vector_norm(centred, dim=(1, 2, 3), keepdim=True)
-        return self._conv_forward(input, centred / (length + SHORTEST), self.bias)
+        length = torch.linalg.vector_norm(centred, dim=(1, 2, 3), keepdim=True)
+        output: torch.Tensor = self._conv_forward(input, centred / (length + SHORTEST), self.bias)
+        return output
 
 
 def standardise(model: nn.Module) -> nn.Module:
