@@ -79,6 +79,7 @@ class Simulation:
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
         self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
+        self.run.inputs = describe_inputs(plan.population, self.federation.initial.dtype)
         model, metric = self.run.watched
         self._watch = Watch(model, metric, plan.evaluation.directions[metric], initial, plan.patience)
         self._best: Vector | None = None
@@ -165,8 +166,7 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
-                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
+                    saver.close(self.federation if sound else None, run)
 
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
