@@ -61,18 +61,6 @@ HEADING = "# feddyn run "
 def key(setting: Mapping[str, Any]) -> str:
     """Sixteen digits that stand for a setting; every field of it counts. `stack` was once called `cohort`, and runs of
     that time keep their keys. A file with data counts by its hash, wherever it lies."""
-<<<<<<< HEAD
-    fields = {"cohort" if name == "stack" else name: value for name, value in _placeless(setting).items()}
-    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
-
-
-def _placeless(setting: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A setting without the paths of files whose hashes it has."""
-    if not isinstance(population := setting.get("population"), dict):
-        return setting
-    hashes = {"file": "sha256", "test": "test_sha256"}
-    kept = {name: value for name, value in population.items() if hashes.get(name) not in population}
-=======
     fields = {"cohort" if name == "stack" else name: value for name, value in _anywhere(setting).items()}
     return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
 
@@ -83,7 +71,6 @@ def _anywhere(setting: Mapping[str, Any]) -> Setting:
         return dict(setting)
     places = {"file": "sha256", "test": "test_sha256"}
     kept = {name: value for name, value in population.items() if places.get(name) not in population}
->>>>>>> main
     return {**setting, "population": kept}
 
 
@@ -119,11 +106,7 @@ def _until(name: str, value: object, rounds: int) -> object:
 def _dotted(setting: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a setting and of its tables as a file has them; `stack` may be called `cohort`."""
     found: dict[str, Any] = {}
-<<<<<<< HEAD
-    for name, value in json.loads(json.dumps(_placeless(setting))).items():
-=======
     for name, value in json.loads(json.dumps(_anywhere(setting))).items():
->>>>>>> main
         if isinstance(value, dict):
             found |= {f"{name}.{key}": part for key, part in value.items()}
         else:
