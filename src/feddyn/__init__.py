@@ -24,12 +24,15 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.algorithms import Solution as Solution
     from feddyn.data.datasets.synthetic import synthetic as synthetic
     from feddyn.data.population import Population as Population
+    from feddyn.doctor.diagnosis import diagnose as diagnose
     from feddyn.engine.links import Links as Links
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
     from feddyn.errors import InputError as InputError
+    from feddyn.errors import Interrupted as Interrupted
     from feddyn.metrics import Evaluation as Evaluation
     from feddyn.metrics import Metric as Metric
+    from feddyn.metrics import Patience as Patience
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
     from feddyn.runs.plan import Plan as Plan
@@ -68,10 +71,10 @@ _HOMES = {
     ),
     "feddyn.data.population": ("Population",),
     "feddyn.data.datasets.synthetic": ("synthetic",),
-    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
+    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError", "Interrupted"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Patience", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),
@@ -79,6 +82,7 @@ _HOMES = {
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.doctor.diagnosis": ("diagnose",),
     "feddyn.views.comparison": ("Comparison", "compare"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,43 +1,11 @@
-"""`feddyn show` and `feddyn compare`: what they say of records."""
+"""`feddyn show`, `feddyn compare` and `feddyn doctor`: what they say of records."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import feddyn
-from feddyn.runs.simulation import Simulation
-from feddyn.settings.building import plans
-from tests.cli.test_run import call
-from tests.settings.test_loading import SETTING
-
-Say = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two alphas by two seeds, and the devices' own figures."""
-    home = tmp_path_factory.mktemp("records")
-    for alpha in (0.1, 0.01):
-        for seed in (0, 1):
-            changed: dict[str, Any] = {"algorithm": {"name": "feddyn", "alpha": alpha}, "seed": seed}
-            ((_, plan),) = plans({**SETTING, **changed, "evaluation": {"devices": True}})
-            for _ in Simulation(plan, home / f"{alpha}-{seed}", workers=1):
-                pass
-    return home
-
-
-@pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """The exit code of `feddyn WORDS`, and what it prints."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        code = call(*map(str, words), monkeypatch=monkeypatch)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+from tests.cli.conftest import Say
 
 
 def test_a_run_is_described(records: Path, say: Say) -> None:
@@ -84,3 +52,10 @@ def test_a_run_shows_itself_in_a_notebook(records: Path) -> None:
     assert [line.get_label() for line in run.plot("loss").axes[0].lines] == ["server", "active", "all"]
     with pytest.raises(feddyn.InputError, match="the run has no 'los'; did you mean 'loss'"):
         run.plot("los")
+
+
+def test_the_doctor_says_what_is_going_on(records: Path, say: Say) -> None:
+    code, out, _ = say("doctor", records / "0.01-0")
+    assert code == 0
+    assert out.startswith("nothing found in 3 rounds; of how it develops nothing can be said before round 12")
+    assert say("doctor", records)[0] == 2

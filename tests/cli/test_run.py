@@ -105,7 +105,7 @@ def test_a_single_run_and_its_record(monkeypatch: pytest.MonkeyPatch, capsys: py
     setting = tomllib.loads(Path("out/setting.toml").read_text())
     assert setting["solver"]["lr"] == 0.05
     assert setting["seed"] == 3
-    assert set(load_file("out/models.safetensors")) == {"server", "active", "all"}
+    assert set(load_file("out/models.safetensors")) == {"server", "active", "all", "best"}
     assert "\x1b" not in capsys.readouterr().out
 
 

@@ -85,6 +85,13 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def keep(command: Callable[..., None]) -> Callable[..., None]:
+    """The option of single runs, of which there are not many, to keep what is needed to add rounds."""
+    words = "Keep the last checkpoint of a complete run up to this size, so that rounds can be added."
+    option = click.option("--keep", callback=_bytes, metavar="SIZE", default="100MB", show_default=True, help=words)
+    return option(command)
+
+
 def under_torchrun() -> bool:
     """Whether this process is one of several that run a setting together."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -120,7 +127,7 @@ def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume
         directory,
         workers=options["workers"],
         state_memory=options["state_memory"],
-        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"], options.get("keep", 0)),
         resume=resume,
     )
 

@@ -1,4 +1,4 @@
-"""`feddyn show` and `feddyn compare`: records looked at; nothing is trained."""
+"""`feddyn show`, `feddyn compare` and `feddyn doctor`: records looked at; nothing is trained."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from feddyn.cli.show import say, show
+from feddyn.doctor.diagnosis import diagnose
 from feddyn.errors import InputError
 from feddyn.records.reader import RunRecord, find, read
 from feddyn.views.comparison import AXES
@@ -37,8 +38,8 @@ def show_run(directory: Path, devices: bool) -> None:
         show(table)
     if devices:
         metric = record.headline[1] if record.evaluated else None
-        known = metric if metric in record.devices else None
-        show(devices_table(record.devices, known, record.better if known else "higher"))
+        known = metric if metric in record.on_devices else None
+        show(devices_table(record.on_devices, known, record.better if known else "higher"))
 
 
 @click.command()
@@ -76,3 +77,11 @@ def compare(
     else:
         raise InputError(f"--out {out}: end the name in .png, .pdf or .svg for the plot, or .md or .csv for the table")
     say(f"written: {out}")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def doctor(directory: Path) -> None:
+    """Say what is going on in the run whose record is in DIRECTORY, by which figures, and what to try."""
+    for line in str(diagnose(one_record(directory))).splitlines():
+        say(line)

@@ -8,7 +8,7 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, directions
-from feddyn.records.layout import DEVICES, INPUTS, MODELS, STATE_DICT, Status, require_unchanged
+from feddyn.records.layout import DEVICES, INPUTS, MODELS, Status, require_unchanged
 from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
 from feddyn.records.recorded import Recorded
 
@@ -26,33 +26,17 @@ class RunRecord(Recorded):
     message: str
     seconds: float
     initial: Mapping[str, Figures] = field(default_factory=dict, repr=False)
-
-    @property
-    def devices(self) -> dict[str, list[Any]]:
-        """The last figures of the server's model on each device's own samples, as columns; empty: not asked for."""
-        return self._table(DEVICES)
+    on_devices: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
 
     @property
     def inputs(self) -> dict[str, Any]:
         """How samples became the model's input; empty: the record is too old to say."""
-        return self._table(INPUTS)
+        return _optional(self.path / INPUTS)
 
     @property
     def weights(self) -> Path:
         """The file with the flat vectors after the last round."""
         return self.path / MODELS
-
-    @property
-    def named_weights(self) -> Path:
-        """The file with the state_dict of the model that counts."""
-        return self.path / STATE_DICT
-
-    def _table(self, name: str) -> dict[str, Any]:
-        file = self.path / name
-        try:
-            return table(strictly(file.read_bytes()), "it") if file.exists() else {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file} is damaged: {error}") from None
 
 
 def read(path: Path) -> RunRecord:
@@ -68,13 +52,36 @@ def read(path: Path) -> RunRecord:
             summary = table(strictly((path / "summary.json").read_bytes()), "summary.json")
             status, message = Status(text(summary, "status")), text(summary, "message")
             initial = table(summary.get("initial", {}), "initial")
-        record = RunRecord(path, words, setting, history, status, message, sum(spent.values()), initial)
+            for model, figures in initial.items():
+                for name in table(figures, f"the initial model {model!r}"):
+                    figure(figures, name)
+        devices = _columns(_optional(path / DEVICES))
+        record = RunRecord(path, words, setting, history, status, message, sum(spent.values()), initial, devices)
         if record.evaluated:
             model, metric = record.headline
             figure(table(record.evaluated[0]["models"].get(model), f"the model {model!r}"), metric)
     except (OSError, ValueError, RecursionError) as error:  # InputError is a ValueError
         raise InputError(f"the record in {path} is damaged: {error}") from None
     return record
+
+
+def _optional(file: Path) -> dict[str, Any]:
+    """A file with a table, empty where there is none."""
+    try:
+        return table(strictly(file.read_bytes()), "it") if file.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+
+
+def _columns(devices: dict[str, Any]) -> dict[str, list[Any]]:
+    """Columns that have all one entry for each device, and those of figures numbers."""
+    for name, column in devices.items():
+        if not isinstance(column, list) or len(column) != len(devices.get("device", ())):
+            raise ValueError(f"the column {name} of {DEVICES} has not an entry for each device")
+        check = {"device": text, "samples": count}.get(name, figure)
+        for value in column:
+            check({name: value}, name)
+    return devices
 
 
 def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
-from feddyn.metrics import Better, Figures, best, directions, headline, reaches
+from feddyn.metrics import Better, Figures, best, directions, headline, reaches, watched
 from feddyn.records.layout import Status
 from feddyn.records.lines import COUNTS
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Recorded(ABC):
     """A run with its complete setting, a line a round, the figures of the initial model where they are known, how it
-    ended and how many seconds it took (0: nobody knows)."""
+    ended, how many seconds it took (0: nobody knows), and its devices as columns (empty: they are not listed)."""
 
     setting: Mapping[str, Any]
     history: Sequence[Mapping[str, Any]]
@@ -23,6 +23,7 @@ class Recorded(ABC):
     status: Status
     message: str
     seconds: float
+    on_devices: Mapping[str, Sequence[Any]]
 
     @property
     def evaluated(self) -> list[Mapping[str, Any]]:
@@ -50,6 +51,19 @@ class Recorded(ABC):
     def best(self) -> float:
         """The best of them."""
         return best(self.figures, self.better)
+
+    @property
+    def watched(self) -> tuple[str, str]:
+        """The model and the metric by which a round is the best one."""
+        lines = self.evaluated
+        return watched(self.setting, lines[-1]["models"] if lines else self.initial)
+
+    @property
+    def best_round(self) -> Mapping[str, Any] | None:
+        """The first round with the best figure."""
+        model, metric = self.watched
+        values = [line["models"][model][metric] for line in self.evaluated]
+        return self.evaluated[values.index(best(values, directions(self.setting)[metric]))] if values else None
 
     @property
     def columns(self) -> dict[str, list[float | None]]:

@@ -1,12 +1,11 @@
 """All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
@@ -15,13 +14,15 @@ from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.identity import describe
-from feddyn.metrics import Evaluation, Metric, Target
+from feddyn.identity import describe, fields_of, table
+from feddyn.metrics import Evaluation, Metric, Patience, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
 from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
+
+OPTIONAL = {"target": Target, "links": Links, "patience": Patience}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
     stack: int | None = None
     links: Links | None = None
+    patience: Patience | None = None
     named: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -53,7 +55,7 @@ class Plan:
         require_whole("", "rounds", self.rounds, 1)
         require_whole("", "seed", self.seed, 0)
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
-        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
+        for name, kind in (*kinds, *((name, one | None) for name, one in OPTIONAL.items())):
             if not isinstance(value := getattr(self, name), kind):
                 if isinstance(value, type):
                     raise InputError(f"{name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
@@ -64,7 +66,7 @@ class Plan:
                 raise InputError(f"the {name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
             if not callable(value):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
-        require_fitting(self.local_solver, self.evaluation, self.target, self.links)
+        require_fitting(self.local_solver, self.evaluation, self.target, self.links, self.patience)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -87,6 +89,11 @@ class Plan:
         """The solver as the engine sees it, also where it is a function; a setting describes it as it was given."""
         return as_solver(self.solver)
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether the run may end before its last round."""
+        return self.patience is not None or (self.target is not None and self.target.stop)
+
     def sampler(self) -> Sampler:
         """Who is active when."""
         return Sampler(self.participation, self.population.devices, self.rounds, self.seed)
@@ -103,13 +110,15 @@ class Plan:
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
             "stack": stack,
-            **({"links": _fields(self.links)} if self.links else {}),
+            **({"links": fields_of(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
-            parts["target"] = _fields(self.target)
+            parts["target"] = fields_of(self.target)
+        if self.patience is not None:
+            parts["patience"] = fields_of(self.patience)
         parts |= self.named
         needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
@@ -133,44 +142,22 @@ def _code(metric: Metric) -> dict[str, Any]:
     return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
 
 
-def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | None, links: Links | None) -> None:
+def require_fitting(
+    solver: Solver,
+    evaluation: Evaluation,
+    target: Target | None,
+    links: Links | None,
+    patience: Patience | None = None,
+) -> None:
     """Refuse parts of a plan that do not fit together, whatever the data."""
     if links and links.slow > 0 and not solver.in_steps:
         raise InputError(
             "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
         )
-    if target is not None and target.model not in evaluation.models:
-        raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
-    if target is not None and target.metric not in (known := evaluation.directions):
-        raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
-
-
-def table(part: object) -> dict[str, Any]:
-    """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
-
-    >>> from feddyn.algorithms import FedDyn
-    >>> table(FedDyn(alpha=0.1))
-    {'name': 'feddyn', 'alpha': 0.1}
-    """
-    known = type(part).__module__.startswith("feddyn.")
-    if not known:
-        return {"memory": True, **describe(part), **_fields(part)}
-    return {"name": type(part).__name__.lower(), **_fields(part)}
-
-
-def _fields(part: object) -> dict[str, Any]:
-    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
-    field out."""
-    if not is_dataclass(part):
-        return {}
-    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
-    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
-    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
-
-
-def _plain(value: object) -> object:
-    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
-    if isinstance(value, torch.Tensor | np.generic):
-        return value.tolist()
-    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
-    return value if plain else describe(value)
+    for name, part in (("target", target), ("patience", patience)):
+        if part is None:
+            continue
+        if part.model is not None and part.model not in evaluation.models:
+            raise InputError(f"the {name} is for the model {part.model!r}: name it in evaluation.models")
+        if part.metric is not None and part.metric not in (known := evaluation.directions):
+            raise InputError(f"{name}: metric {part.metric!r} is not known; {nearest(part.metric, known)}")

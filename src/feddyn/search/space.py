@@ -16,7 +16,7 @@ from feddyn.checks import require_whole
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.metrics import Better
 from feddyn.settings.code import Code, is_own
-from feddyn.settings.documents import Document, expand, keys, slug
+from feddyn.settings.documents import Document, anchored, expand, keys, slug
 from feddyn.settings.schema import build
 
 Values: TypeAlias = list[Any]
@@ -145,7 +145,8 @@ def read(document: Document, folder: Path = Path()) -> tuple[Search, list[Search
     search = build(Search, {key: value for key, value in table.items() if key != "space"}, "sweep")
     dimensions = {key: _dimension(key, value, search) for key, value in _flat(space)}
     methods, used, every = [], set[str](), set[str]()
-    singles = expand({key: value for key, value in document.items() if key != "sweep"})
+    common = anchored({key: value for key, value in document.items() if key != "sweep"}, folder)
+    singles = expand(common)
     for label, single in singles:
         code = Code(folder)
         known = keys(single, code)

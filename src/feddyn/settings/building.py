@@ -117,6 +117,7 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
         origin=origin,
         stack=single.get("stack", single.get("cohort")),
         links=found.links,
+        patience=found.patience,
         named=found.named,
         code=found.code.files,
     )
@@ -129,7 +130,8 @@ def _population(found: Draft) -> Stored | OnDemand:
     if not isinstance(population, Stored | OnDemand):
         raise InputError(f"population.source: {name} gives a {type(population).__name__}, which is no Population")
     if is_own(name):
-        population = replace(population, origin={"source": portable(name), **given})
+        plain = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+        population = replace(population, origin={"source": portable(name), **plain})
     if not table.get("pooled", False):
         return population
     if not isinstance(population, Stored):

@@ -14,14 +14,14 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Evaluation, Metric, Target, top
+from feddyn.metrics import Evaluation, Metric, Patience, Target, top
 from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
 from feddyn.settings.documents import Document
 from feddyn.settings.names import ALGORITHMS, LOSSES, MODELS, SOLVERS, SOURCES
-from feddyn.settings.schema import build, check, choose, takes
+from feddyn.settings.schema import build, check, choose, parameters, takes
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver
 
@@ -48,13 +48,16 @@ class Draft:
     evaluation: Evaluation
     target: Target | None
     links: Links | None
+    patience: Patience | None
     code: Code
     named: Document
 
     @property
     def population_table(self) -> Document:
-        """The parameters of the population."""
+        """The parameters of the population; paths are seen from the setting's folder."""
         table = without(self.single.get("population", {}), "source", "pooled")
+        files = [name for name, parameter in parameters(self.source).items() if parameter.annotation is Path]
+        table |= {name: self.code.located(table[name]) for name in files if isinstance(table.get(name), str)}
         return {"seed": self.seed, **table} if takes(self.source, "seed") else table
 
     @property
@@ -95,7 +98,8 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         named["evaluation"] |= {"devices": True} if evaluation.devices else {}
     links = build(Links, single["links"], "links") if "links" in single else None
     target = _target(single["target"]) if "target" in single else None
-    require_fitting(as_solver(solver), evaluation, target, links)
+    patience = build(Patience, single["patience"], "patience") if "patience" in single else None
+    require_fitting(as_solver(solver), evaluation, target, links, patience)
     loss = LOSSES["cross-entropy"]
     if single.get("loss", "cross-entropy") != "cross-entropy":
         loss, named["loss"] = _loss(single["loss"], code)
@@ -110,6 +114,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         evaluation,
         target,
         links,
+        patience,
         code,
         named,
     )

@@ -25,6 +25,7 @@ from feddyn.algorithms import (
 from feddyn.data.datasets.federations import images, speeches
 from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
+from feddyn.data.datasets.table import table
 from feddyn.data.stored import Stored
 from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
@@ -78,6 +79,7 @@ SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
     "shakespeare": speeches,
+    "table": table,
 }
 MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "linear": zoo.linear,

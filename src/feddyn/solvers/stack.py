@@ -19,7 +19,7 @@ from feddyn.errors import InputError
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.models.stacked import MakeStacked
 from feddyn.solvers.order import Seeds, orders
-from feddyn.solvers.work import Step, done, total_steps
+from feddyn.solvers.work import Step, done, total_steps, uphill
 
 GATHERED = 1 << 21
 """Bytes of samples that are gathered at once: enough to hide the cost of gathering, few enough for the cache."""
@@ -49,7 +49,7 @@ class StackedWork:
         self.rows, self.round, self.seeds, self.transform, self.effort = rows, round, seeds, transform, effort
         self.theta = model.theta.new_empty(settings, len(seeds), model.size)
         self.stacked = way(self.theta)
-        self.gradients = 0
+        self.gradients = self._in_step = 0
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk in step: each device over its own samples, in the order that it would take alone."""
@@ -70,11 +70,17 @@ class StackedWork:
             x = mapped(partial(torch.unflatten, dim=0, sizes=shape), x)
             batches = self.stacked.prepare(x, self.rows.y[part], weight[at : at + chunk])
             for step, batch in enumerate(batches, at):
+                self._in_step = int(counts[step].sum())
                 yield Step(batch, None if everyone[step] else masks[step])
 
     def gradient(self, batch: Any) -> Vector:
         """The gradients, at `theta`, of every device's mean loss over its batch."""
         return self.stacked.gradient(batch)
+
+    def sharp_gradient(self, batch: Any, radius: float) -> Vector:
+        """The gradients at the points that are `radius` up each device's slope."""
+        self.gradients += self._in_step
+        return uphill(self.theta, lambda: self.stacked.gradient(batch), radius)
 
     def descent(self, batch: Any) -> Descent:
         """A step along them."""
