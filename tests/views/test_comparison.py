@@ -49,7 +49,7 @@ def test_seeds_are_one_row_and_differences_are_columns() -> None:
     assert first["seeds"] == "0, 1"
     assert first["accuracy at the end"] == "0.8000 (0.7000 to 0.9000)"
     assert first["models to target"] == "2 to 2+"
-    assert first["sent"] == "400 B"
+    assert first["sent to target"] == "400 B to 400 B+"
     assert first["time"] == "3 s"
     second = cells(found, 1)
     assert second["accuracy at the end"] == "0.2000"
@@ -77,6 +77,7 @@ def test_runs_that_differ_in_nothing_are_called_by_their_method() -> None:
     found = compare(record([0.1]), record([0.2], 1))
     assert [variant.label for variant in found.variants] == ["FedDyn"]
     assert cells(found, 0)["method"] == "FedDyn"
+    assert cells(found, 0)["sent"] == "200 B"
 
 
 def test_models_in_memory_of_every_seed_belong_together_and_others_do_not() -> None:

@@ -81,7 +81,9 @@ class Comparison:
             sign = ">=" if self.better == "higher" else "<="
             title += f", and the price of {self.metric} {sign} {self.target:.4g}"
             columns += ["models to target", "sent to target"]
-        columns += ["sent", "time", "curve"]
+        else:
+            columns += ["sent"]
+        columns += ["time", "curve"]
         rows = [self._row(variant) for variant in self.variants]
         several = any(len(variant.runs) > 1 for variant in self.variants)
         notes = ["Of several seeds: the mean (the least to the most)."] if several else []
@@ -105,9 +107,11 @@ class Comparison:
         cells += [_several([best(row, self.better) for row in figures], figure)]
         if self.target is not None:
             cells += list(self._price(histories, self.target))
-        sent = [run.history[-1]["bytes_up"] + run.history[-1]["bytes_down"] for run in variant.runs]
+        else:
+            cells += [_range([AXES["bytes"][1](run.history[-1]) for run in variant.runs], volume)]
         seconds = [run.seconds for run in variant.runs if run.seconds]
-        return [*cells, _range(sent, volume), _range(seconds, duration), sparkline(self.band(variant).mean)]
+        time = duration(statistics.mean(seconds)) if seconds else "-"
+        return [*cells, time, sparkline(self.band(variant).mean)]
 
     def _price(self, histories: Sequence[Sequence[tuple[Line, float]]], target: float) -> tuple[str, str]:
         """What was transmitted until the target was reached, or more than that where it was not."""
