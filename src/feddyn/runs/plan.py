@@ -120,7 +120,8 @@ class Plan:
         if self.patience is not None:
             parts["patience"] = fields_of(self.patience)
         parts |= self.named
-        needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
+        tables = {name: parts[name] for name in ("model", "population", "algorithm", "solver")}
+        needs = [name for name, table in tables.items() if table.get("memory") or _inside(table.get("schedule"))]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
         own = parts["evaluation"].get("metrics", ())
         needs += ["evaluation"] if any("source" not in metric for metric in own) else []
@@ -135,6 +136,11 @@ class Plan:
                 {"name": metric.name, "better": metric.better, **_code(metric)} for metric in evaluation.metrics
             ]
         return found | ({"devices": True} if evaluation.devices else {})
+
+
+def _inside(schedule: object) -> bool:
+    """Whether a solver's schedule exists only in memory."""
+    return isinstance(schedule, dict) and "sha256" in schedule
 
 
 def _code(metric: Metric) -> dict[str, Any]:
