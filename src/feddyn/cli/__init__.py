@@ -18,6 +18,7 @@ from feddyn.cli.show import say
 from feddyn.cli.start import init
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
+from feddyn.cli.use import evaluate, export
 from feddyn.errors import FeddynError
 
 
@@ -37,6 +38,8 @@ for command in (
     show_run,
     compare,
     doctor,
+    evaluate,
+    export,
     reproduce,
     report,
     deploy,

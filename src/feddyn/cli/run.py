@@ -15,6 +15,7 @@ from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.layout import Status
+from feddyn.views.progress import figure
 from feddyn.views.tables import Table, comparison
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=Place(), help="A new directory for the record (default: under runs/).")
+@click.option("--device", help="Where to compute: cpu (the default) or cuda; a part of the setting.")
 @keep
 @engine
-def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, **options: Any) -> None:
+def run(
+    file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, device: str | None, **options: Any
+) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
 
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
@@ -41,6 +45,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.settings.documents import read
 
     chosen = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    changes = [*changes, f"device={device}"] if device else changes
     named = together(lambda: plans(read(chosen), changes, seed, folder=chosen.parent, fetch=provide))
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{chosen.stem}-{unique}")
@@ -142,14 +147,12 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     """Run one method after the other; one that diverges does not keep the others from running."""
     with progress("round") as report:
         for label, simulation in simulations.items():
-            run, planned = simulation.run, simulation.plan.rounds
-            model, metric = run.headline
+            run, plan = simulation.run, simulation.plan
             try:
                 with closing(rounds(simulation, label, options)) as lines:
                     for line in lines:
-                        figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                        if line["round"] < planned:
-                            report(label, line["round"], planned, figure)
+                        if line["round"] < plan.rounds:
+                            report(label, line["round"], plan.rounds, figure(run.headline, line), plan.may_stop)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)

@@ -1,11 +1,10 @@
 """A run's record and checkpoints together, and how a run goes on from them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load, save
@@ -162,8 +161,6 @@ class Saver:
         self,
         federation: Federation | None,
         run: Run,
-        inputs: Mapping[str, Any],
-        devices: Mapping[str, Sequence[Any]],
     ) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
         one that is needs its checkpoints no more, but for what was kept of it."""
@@ -175,6 +172,6 @@ class Saver:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(run.summary, save(vectors), save(run.state_dict()), inputs, devices)
+            self._record.close(run.summary, save(vectors), save(run.state_dict()), run.inputs, run.on_devices)
         if complete and not self._kept:
             self.checkpoints.remove()

@@ -27,6 +27,7 @@ from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.round.participation import Participation, Sampler
+from feddyn.runs.following import follow
 from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
@@ -78,6 +79,7 @@ class Simulation:
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
         self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
+        self.run.inputs = describe_inputs(plan.population, self.federation.initial.dtype)
         model, metric = self.run.watched
         self._watch = Watch(model, metric, plan.evaluation.directions[metric], initial, plan.patience)
         self._best: Vector | None = None
@@ -164,8 +166,7 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
-                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
+                    saver.close(self.federation if sound else None, run)
 
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
@@ -282,6 +283,8 @@ def simulate(
     state_memory: int | None = None,
     resume: Resume = False,
     checkpoint: CheckpointEvery | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Line], object] | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
@@ -296,7 +299,10 @@ def simulate(
     resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
     also where that cannot be seen); it may end at another time than it did, as with more rounds. checkpoint: how often
     a run with a record is saved for that (default: every five minutes, and when it is interrupted or complete).
-    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
+    progress: show it on standard error (None: where there is a terminal or a notebook). callback: a function that is
+    called with every line of the record.
+    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, and Ctrl-C `Interrupted`, a
+    `KeyboardInterrupt`; the `run` of both has all rounds before.
     """
     evaluation = evaluation or Evaluation()
     if metrics:
@@ -317,7 +323,4 @@ def simulate(
         patience=Patience(patience) if isinstance(patience, int) else patience,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
-    if simulation.run.status is Status.RUNNING:
-        for _ in simulation:
-            pass
-    return simulation.run
+    return follow(simulation, progress, callback)

@@ -13,11 +13,14 @@ from feddyn.data.on_demand import OnDemand
 from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.metrics import Target
+from feddyn.models.flat import Loss
+from feddyn.models.losses import binary
 from feddyn.round.seeds import integer
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.checking import DTYPES, Draft, draft
 from feddyn.settings.code import is_own, portable
+from feddyn.settings.devices import device, require_device
 from feddyn.settings.documents import Document, change, expand
 from feddyn.settings.names import label
 from feddyn.settings.schema import build, parameters
@@ -69,6 +72,7 @@ def plans(
         return found
 
     drafts = each(lambda single: draft(single, folder), singles)
+    each(lambda found: require_device(device(found.single.get("device", "cpu"))), drafts)
     if fetch is not None:
         for source in dict.fromkeys(single["population"]["source"] for _, single in singles):
             fetch(source)
@@ -104,7 +108,7 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
     if target is not None and "gap" in single["target"]:
         target = once(_above_optimum, found, model, population, decay, key=(single["target"], source, origin, decay))
     return Plan(
-        model,
+        model.to(device(single.get("device", "cpu"))),
         population,
         found.algorithm,
         found.solver,
@@ -144,7 +148,8 @@ def _model(found: Draft, population: Stored | OnDemand) -> tuple[nn.Module, Docu
     table = found.single["model"]
     name, dtype = table["name"], table.get("dtype", "float32")
     known = parameters(found.network)
-    given = {**{size: value for size, value in _sizes(population).items() if size in known}, **found.model_table}
+    sizes = _sizes(population, found.loss)
+    given = {**{size: value for size, value in sizes.items() if size in known}, **found.model_table}
     return network(found, given), {"name": portable(name) if is_own(name) else name, "dtype": dtype, **given}
 
 
@@ -159,12 +164,14 @@ def network(found: Draft, given: Document) -> nn.Module:
     return model.to(DTYPES[dtype])
 
 
-def _sizes(population: Stored | OnDemand) -> Document:
-    """The numbers in a sample, and the classes or, for regression, numbers in a target."""
+def _sizes(population: Stored | OnDemand, loss: Loss) -> Document:
+    """The numbers in a sample, and the classes or, for regression and labels of 0 and 1, numbers in a target."""
     x, _ = population.excerpt()
     y = population.y if isinstance(population, Stored) else population.test[1]
     sizes = {"features": math.prod(x.shape[1:])} if isinstance(x, torch.Tensor) else {}
-    if not y.is_floating_point():
+    if loss is binary:
+        sizes["classes"] = math.prod(y.shape[1:])
+    elif not y.is_floating_point():
         sizes["classes"] = int(y.max()) + 1
     elif y.dim() == 2:
         sizes["classes"] = y.shape[1]

@@ -55,6 +55,7 @@ def load(
         on_devices={name: list(column) for name, column in record.on_devices.items()},
         seconds=record.seconds,
         path=path,
+        inputs=record.inputs,
     )
     if target := record.setting.get("target"):
         run.reached = next((line for line in run.history if line == run.first_at(target["value"])), None)

@@ -95,6 +95,11 @@ def table(
     return replace(from_parts(x, y, parts, tested, origin=origin), names=tuple(map(str, names)))
 
 
+def features(origin: Mapping[str, Any], file: Path) -> npt.NDArray[Any]:
+    """The features in another file, which needs no other columns, encoded as those of a recorded population."""
+    return encoded(Columns(file), origin["features"], origin.get("encoding", {}))
+
+
 def again(origin: Mapping[str, Any], file: Path) -> Stored:
     """The rows of another file, encoded as those of a recorded population; where there is no column that says whose
     they are, one device has them all."""
