@@ -66,6 +66,10 @@ class Processes:
         """Whether a process that was started goes on."""
         return self._started[name].poll() is None
 
+    def pid(self, name: str) -> int:
+        """The number of a process that was started."""
+        return self._started[name].pid
+
     def kill(self, name: str) -> None:
         """End a process at once, as a power failure would (kill -9)."""
         self._started[name].kill()
@@ -78,6 +82,12 @@ class Processes:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return bool(found)
+
+    def memory(self) -> dict[str, int]:
+        """The resident bytes of the SuperLink and of the server's app."""
+        superlink = self._started["superlink"].pid
+        apps = [pid for pid in _descendants(superlink) if b"flwr-serverapp" in _command(pid)]
+        return {"superlink": _resident(superlink), "server_app": sum(map(_resident, apps))}
 
     @property
     def rounds(self) -> int:
@@ -165,6 +175,13 @@ def _descendants(pid: int) -> list[int]:
         fresh = [child for child, parent in parents.items() if parent in fresh]
         found += fresh
     return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _command(pid: int) -> bytes:
