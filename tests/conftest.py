@@ -63,6 +63,7 @@ SLOW = (
     "settings/test_own_names.py::test_a_search_over_a_parameter_of_an_own_method",
     "settings/test_own_names.py::test_ranks_run_own_parts_too",
     "solvers/test_stepwise.py::test_stacked_devices_take_torchs_steps",
+    "test_docs.py::test_dotted_names_can_be_written_as_they_stand",
     "test_examples.py",
     "test_first_hour.py",
     "test_fuzz.py::test_two_thousand_attempts",
