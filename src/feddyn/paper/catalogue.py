@@ -16,9 +16,10 @@ from feddyn.settings.documents import Document
 from feddyn.settings.names import label
 
 COLUMNS = ("feddyn", "scaffold", "fedavg", "fedprox")
-"""In the order of the paper's columns."""
+"""The methods of the paper's tables, in the order of its columns."""
 FIGURE_ALPHAS = (0.001, 0.01, 0.1, 1.0)
-"""Of the sensitivity figure: the range that the paper searched, and one beyond it. It does not say what it drew."""
+"""The values of alpha in the sensitivity figure: the range that the paper searched, and one beyond it. It does not say
+what it drew."""
 
 
 @dataclass(frozen=True)

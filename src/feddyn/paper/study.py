@@ -161,7 +161,7 @@ def merged(found: Sequence[Trial]) -> list[Trial]:
 
 
 def cheapest_first(found: Sequence[Trial]) -> list[Trial]:
-    """In the order in which they are best run: row by row with one seed each, those with the least computing first."""
+    """The runs in the best order: row by row with one seed each, those with the least computing first."""
     rows: dict[tuple[str, str, int], list[Trial]] = {}
     for trial in found:
         rows.setdefault((trial.experiment.name, trial.job.row, trial.seed), []).append(trial)

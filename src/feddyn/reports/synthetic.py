@@ -111,7 +111,7 @@ def _fewest(bests: Mapping[str, Best]) -> bool:
 
 
 def _cells(bests: Mapping[str, Best], theirs: Row | None, reachable: bool) -> Iterator[str]:
-    """Ours and the paper's for every method."""
+    """Our count and the paper's for every method."""
     counts = {method: Count(best.counts, best.limits) for method, best in bests.items()}
     for method, count in counts.items():
         yield cell(count, counts["feddyn"], method) if reachable else "below the optimum"
