@@ -35,7 +35,7 @@ class Case:
     unbalanced: bool = False
 
     def population(self) -> Document:
-        """Who holds which data."""
+        """The [population] table of a setting: who holds which data."""
         split = self.split
         if self.dataset == "cifar100" and split == "iid" and not self.unbalanced:
             split = "class-exact"  # the authors' IID split of CIFAR-100 has as many of each class on every device
@@ -45,7 +45,7 @@ class Case:
         return {**table, "sigma": SIGMA} if self.unbalanced else table
 
     def __str__(self) -> str:
-        """A short name.
+        """A short name of the federation.
 
         >>> str(Case("mnist", "dirichlet", 0.1, concentration=0.3))
         'mnist-dirichlet0.3-100x0.1'

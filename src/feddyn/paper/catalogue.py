@@ -35,13 +35,13 @@ class PaperRun:
 
     @property
     def label(self) -> str:
-        """How tables and plots call it."""
+        """What tables and plots call the run."""
         algorithm = self.document["algorithm"]
         words = label(algorithm["name"], algorithm)
         return f"{words}, alpha {algorithm['alpha']:g}" if "-alpha-" in self.method else words
 
     def setting(self, seed: int) -> Document:
-        """The whole setting."""
+        """The whole setting of the run with a seed."""
         return {"seed": seed, **self.document}
 
     def directory(self, seed: int) -> str:
@@ -62,7 +62,7 @@ class Experiment:
 
     @property
     def rows(self) -> list[str]:
-        """The names of its rows, in order."""
+        """The names of the experiment's rows, in order."""
         return list(dict.fromkeys(job.row for job in self.jobs))
 
 

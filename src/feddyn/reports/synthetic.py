@@ -12,7 +12,7 @@ from feddyn.settings.names import METHODS
 from feddyn.views.tables import Table
 
 GAPS = (0.02, 0.01)
-"""Above the optimum: targets that do not depend on the draw of the data, as the paper's do."""
+"""Gaps above the optimum: such targets do not depend on the draw of the data, as the paper's do."""
 NAMES: Mapping[str, str] = {
     "homogeneous": "Homogeneous",
     "type1": "Type 1 Heterogeneous",

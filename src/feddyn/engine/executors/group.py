@@ -38,7 +38,7 @@ class Group(ABC):
 
     @abstractmethod
     def from_first(self, what: T) -> T:
-        """What the first process has."""
+        """The value that the first process has, for all of them."""
 
     @abstractmethod
     def adopt(self, devices: Sequence[int]) -> None:
