@@ -113,6 +113,8 @@ class Plan:
             **({"links": fields_of(self.links)} if self.links else {}),
             "evaluation": self._evaluation(),
         }
+        if (where := device_of(self.model)) != "cpu":
+            parts["device"] = where
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
@@ -136,6 +138,11 @@ class Plan:
                 {"name": metric.name, "better": metric.better, **_code(metric)} for metric in evaluation.metrics
             ]
         return found | ({"devices": True} if evaluation.devices else {})
+
+
+def device_of(model: nn.Module) -> str:
+    """The torch device of a model's parameters."""
+    return str(next(model.parameters()).device)
 
 
 def _inside(schedule: object) -> bool:

@@ -19,6 +19,7 @@ from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
+from feddyn.settings.devices import device
 from feddyn.settings.documents import Document
 from feddyn.settings.names import ALGORITHMS, LOSSES, MODELS, SCHEDULES, SOLVERS, SOURCES
 from feddyn.settings.schema import build, check, choose, parameters, takes
@@ -78,6 +79,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
     for key in ("stack", "cohort"):
         if key in single:
             require_whole("", key, single[key], 1)
+    device(single.get("device", "cpu"))
     require_participation(single["participation"], single["rounds"])
     code, model, population = Code(folder), single.get("model", {}), single.get("population", {})
     named: Document = {}

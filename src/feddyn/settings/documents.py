@@ -20,7 +20,7 @@ from feddyn.settings.schema import choose, parameters
 Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", "code")
-SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
+SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss", "device")
 """`cohort` is what `stack` was called before."""
 PLAIN: Mapping[str, Callable[..., Any]] = {
     "evaluation": Evaluation,
