@@ -64,6 +64,7 @@ SLOW = (
     "settings/test_own_names.py::test_ranks_run_own_parts_too",
     "solvers/test_stepwise.py::test_stacked_devices_take_torchs_steps",
     "test_examples.py",
+    "test_first_hour.py",
     "test_fuzz.py::test_two_thousand_attempts",
     "test_identity.py::test_descriptions_are_the_same_in_every_process",
     "test_metrics.py::test_a_metric_has_a_direction_everywhere",

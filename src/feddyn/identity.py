@@ -255,5 +255,7 @@ def _plain(value: object) -> object:
     """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
     if isinstance(value, torch.Tensor | np.generic):
         return value.tolist()
+    if is_dataclass(value) and type(value).__module__.startswith("feddyn."):
+        return table(value)
     plain = isinstance(value, str | bool | int | float | list | tuple | dict)
     return value if plain else describe(value)

@@ -35,7 +35,7 @@ def test_runs_are_compared(records: Path, say: Say, tmp_path: Path) -> None:
     assert [row[:2] for row in rows if row[0].startswith("0.")] == [["0.01", "0, 1"], ["0.1", "0, 1"]]
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert say("compare", records, "--out", tmp_path / "c.csv")[0] == 0
-    assert (tmp_path / "c.csv").read_text().startswith("alpha,seeds,status,ran,objective at the end")
+    assert (tmp_path / "c.csv").read_text().startswith("alpha,seeds,ran,objective at the end")
 
 
 def test_what_cannot_be_compared_is_one_sentence(records: Path, say: Say, tmp_path: Path) -> None:

@@ -292,6 +292,7 @@ def test_bad_input_gets_one_sentence(
         (["reproduce", "centralised", "--row", "mnits"], "did you mean 'mnist'?"),
         (["partition", "mnist"], "name a split"),
         (["partition", "mnits", "--iid"], "did you mean 'mnist'?"),
+        (["partition", "shakespeare", "--iid"], "shakespeare is no data set of images with classes to split by"),
         (["data", "check", "mnits"], "did you mean 'mnist'?"),
         (["data", "import", "nowhere"], "there is no folder nowhere"),
     ],

@@ -35,6 +35,19 @@ def _bytes(context: click.Context, parameter: click.Parameter, words: str | None
     return int(size)
 
 
+def seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
+    """A time, as in 2h, 1h30m or 90s."""
+    if words is None:
+        return None
+    found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", words.replace(" ", ""))
+    if found is None or not any(found.groups()):
+        raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
+    time = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    if not 0 < time < float("inf"):
+        raise click.BadParameter(f"{words!r} is no time at all")
+    return time
+
+
 def _installed(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     if names:
         from feddyn.reports.tracking import require

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=Place(), help="A new directory for the record (default: under runs/).")
+@click.option("--device", help="Where to compute: cpu (the default) or cuda; a part of the setting.")
 @keep
 @engine
-def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, **options: Any) -> None:
+def run(
+    file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, device: str | None, **options: Any
+) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
 
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
@@ -42,6 +45,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.settings.documents import read
 
     chosen = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    changes = [*changes, f"device={device}"] if device else changes
     named = together(lambda: plans(read(chosen), changes, seed, folder=chosen.parent, fetch=provide))
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{chosen.stem}-{unique}")

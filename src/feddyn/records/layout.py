@@ -61,12 +61,17 @@ HEADING = "# feddyn run "
 def key(setting: Mapping[str, Any]) -> str:
     """Sixteen digits that stand for a setting; every field of it counts. `stack` was once called `cohort`, and runs of
     that time keep their keys. A file with data counts by its hash, wherever it lies."""
-    fields = {"cohort" if name == "stack" else name: value for name, value in setting.items()}
-    if isinstance(population := fields.get("population"), dict):
-        places = {"file": "sha256", "test": "test_sha256"}
-        kept = {name: value for name, value in population.items() if places.get(name) not in population}
-        fields["population"] = kept
+    fields = {"cohort" if name == "stack" else name: value for name, value in _anywhere(setting).items()}
     return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+
+
+def _anywhere(setting: Mapping[str, Any]) -> Setting:
+    """A setting without the places of files that it has hashes of."""
+    if not isinstance(population := setting.get("population"), dict):
+        return dict(setting)
+    places = {"file": "sha256", "test": "test_sha256"}
+    kept = {name: value for name, value in population.items() if places.get(name) not in population}
+    return {**setting, "population": kept}
 
 
 FREE = ("rounds", "target.value", "target.stop", "patience.rounds", "patience.gain")
@@ -101,7 +106,7 @@ def _until(name: str, value: object, rounds: int) -> object:
 def _dotted(setting: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a setting and of its tables as a file has them; `stack` may be called `cohort`."""
     found: dict[str, Any] = {}
-    for name, value in json.loads(json.dumps(setting)).items():
+    for name, value in json.loads(json.dumps(_anywhere(setting))).items():
         if isinstance(value, dict):
             found |= {f"{name}.{key}": part for key, part in value.items()}
         else:

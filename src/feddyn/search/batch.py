@@ -135,4 +135,4 @@ def _columns(algorithms: Sequence[Algorithm], like: torch.Tensor) -> Algorithm:
 
 
 def _column(values: Sequence[Scalar], like: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(values, dtype=like.dtype)[:, None, None]
+    return torch.tensor(values, dtype=like.dtype, device=like.device)[:, None, None]

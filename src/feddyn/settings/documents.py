@@ -20,7 +20,7 @@ from feddyn.settings.schema import choose, parameters
 Document: TypeAlias = dict[str, Any]
 
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", "code")
-SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
+SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss", "device")
 """`cohort` is what `stack` was called before."""
 PLAIN: Mapping[str, Callable[..., Any]] = {
     "evaluation": Evaluation,
@@ -136,7 +136,8 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
     """Apply KEY=VALUE to every document that has the key; none has it: an error. Code is looked for in `folder`."""
     path, equals, text = words.partition("=")
     parts = path.strip().split(".")
-    if not equals or len(parts) > 2 or not all(parts):
+    nested = len(parts) == 3 and parts[:2] == ["solver", "schedule"]
+    if not equals or (len(parts) > 2 and not nested) or not all(parts):
         raise InputError(f"--set {words}: write KEY=VALUE, as in --set solver.lr=0.05")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -147,8 +148,10 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
     for single in singles:
         mine = keys(single, Code(folder))
         known |= mine
-        if ".".join(parts) in mine:
+        if ".".join(parts[:2]) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
+            if nested:
+                target = target.setdefault("schedule", {})
             target[parts[-1]] = value
             if path.strip() == "algorithm.name":  # a method may have a solver or a population of its own
                 single |= _resolve(single, {}, "algorithm")[1]

@@ -30,7 +30,7 @@ from feddyn.data.stored import Stored
 from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
-from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
+from feddyn.solvers import SGD, AdamW, Cosine, Exact, OneStep, Schedule, Solver, Steps, Warmup
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ METHODS: Mapping[str, Method] = {
 }
 ALGORITHMS = {name: method.algorithm for name, method in METHODS.items()}
 SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "adamw": AdamW, "onestep": OneStep, "exact": Exact}
+SCHEDULES: Mapping[str, Callable[..., Schedule]] = {"cosine": Cosine, "steps": Steps, "warmup": Warmup}
 SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
