@@ -73,6 +73,9 @@ class Algorithm(ABC):
 
     needs_path: ClassVar[bool] = False
     """Whether `report` needs the solution's path."""
+    as_sent: ClassVar[tuple[str, ...]] = ()
+    """The server's vectors that `aggregate` takes for what devices were sent. Where broadcasts are compressed, it is
+    given these as they were really sent, and all others as they are."""
 
     @abstractmethod
     def server(self, theta: Vector) -> State:

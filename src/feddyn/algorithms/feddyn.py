@@ -20,7 +20,7 @@ are not weighted.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 
@@ -37,6 +37,7 @@ class FedDyn(Algorithm):
     """
 
     alpha: Scalar
+    as_sent: ClassVar[tuple[str, ...]] = ("theta",)
 
     def __post_init__(self) -> None:
         require_number("FedDyn", "alpha", self.alpha)

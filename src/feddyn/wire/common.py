@@ -1,0 +1,137 @@
+r"""Downloads: the server and all devices hold the same model w, and what is broadcast are compressed differences to it.
+
+    q = Q'(theta - w) ,   w <- w + q ;     devices, and the server, use w wherever the method has theta
+
+w begins at theta^0, which everybody has. The sum of all q is kept in float64 apart from theta^0: multiples of powers of
+two, as `Quantized` sends them, are added without rounding. So a device that was away is sent the sum of what it missed,
+whose numbers are small, or what it missed one by one, or the whole of w - theta^0, whichever is shorter; all of them
+lead to the same bits.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from feddyn.algorithms.base import State, Vector
+from feddyn.errors import FeddynError
+from feddyn.wire.base import Compressor, Numbers, Sizes
+from feddyn.wire.exact import write_exactly
+
+KEPT = 16
+"""Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
+HEADING = 2
+"""Bytes before what a device is sent: which of the three ways it is, and of how many broadcasts."""
+
+
+class Message(NamedTuple):
+    """A broadcast vector as it was sent, and whether adding it to the ones before was exact."""
+
+    data: bytes
+    exact: bool
+
+
+class Broadcast(NamedTuple):
+    """A broadcast: what devices have of it, the sums of all until then, and the messages by name."""
+
+    down: State
+    moved: dict[str, Vector]
+    messages: dict[str, Message]
+
+
+class CommonModel:
+    """What all devices that are up to date hold; `known` is how many broadcasts each device has heard.
+
+    Vectors that are not of the model's size, such as a number, are sent as they are.
+    """
+
+    def __init__(self, compressor: Compressor, sizes: Sizes, start: State, devices: int):
+        self.compressor, self.sizes, self.start = compressor, sizes, start
+        self.rounds, self.known = 0, np.zeros(devices, np.int64)
+        self.moved = {name: torch.zeros_like(v, dtype=torch.float64) for name, v in start.items() if self._fits(v)}
+        self.history: list[dict[str, Message]] = []
+
+    def _fits(self, vector: Vector) -> bool:
+        return vector.numel() == sum(self.sizes)
+
+    def broadcast(self, wanted: State, seed: int) -> Broadcast:
+        """Send what brings the common model nearer to what the server wants devices to have; nothing is kept of it
+        until it is committed."""
+        down, moved, messages = dict(wanted), {}, {}
+        for number, (name, before) in enumerate(self.moved.items()):
+            start, target = self.start[name], wanted[name]
+            data = self.compressor.encode(target - (start + before).to(target), self.sizes, seed + number)
+            change = self.compressor.decode(data, self.sizes).to(before)
+            after = before + change
+            exact = torch.equal(after - change, before) and torch.equal(after - before, change)
+            moved[name], messages[name] = after, Message(data, exact)
+            down[name] = (start + after).to(target)
+        return Broadcast(down, moved, messages)
+
+    def lengths(self, sent: Broadcast, devices: Sequence[int]) -> list[int]:
+        """How many bytes each of some devices is sent, so that it has heard this broadcast too."""
+        plain = sum(vector.nbytes for name, vector in sent.down.items() if name not in self.moved)
+        history = [*self.history, sent.messages]
+        away = [self.rounds + 1 - int(self.known[k]) for k in devices]
+        found = {count: plain for count in set(away)}
+        for name in self.moved:
+            for count, length in self._lengths(name, sent, [messages[name] for messages in history], found).items():
+                found[count] += HEADING + length
+        return [found[count] for count in away]
+
+    def _lengths(
+        self, name: str, sent: Broadcast, history: Sequence[Message], counts: Mapping[int, int]
+    ) -> dict[int, int]:
+        """The length for devices that miss the last so many broadcasts of a vector."""
+        found, total = {}, torch.zeros(0, dtype=torch.float64)
+        remembered = min(len(history), max(counts))
+        apart, exact = 0, True
+        for count in range(1, remembered + 1):
+            message = history[-count]
+            apart += len(message.data)
+            exact &= message.exact or count == 1
+            if exact and remembered > 1:
+                change = self.compressor.decode(message.data, self.sizes)
+                total = change if count == 1 else total + change
+            if count in counts:
+                sum_ = len(self._exactly(total)) if exact and count > 1 else apart
+                found[count] = min(apart, sum_)
+        if set(counts) - set(found):
+            whole = len(self._exactly(sent.moved[name].cpu()))
+            found |= dict.fromkeys(set(counts) - set(found), whole)
+        return found
+
+    def _exactly(self, vector: Vector) -> bytes:
+        numbers: Numbers = vector.numpy()
+        return write_exactly(numbers, self.sizes)
+
+    def commit(self, sent: Broadcast, devices: Sequence[int]) -> None:
+        """Make a broadcast the last one, which these devices have heard."""
+        self.rounds += 1
+        self.moved, self.history = sent.moved, [*self.history, sent.messages][-KEPT:]
+        self.known[list(devices)] = self.rounds
+
+    def vectors(self) -> dict[str, Vector]:
+        """All that the next broadcast depends on."""
+        found = {"known": torch.from_numpy(self.known), **{f"moved.{name}": v for name, v in self.moved.items()}}
+        for age, messages in enumerate(self.history):
+            for name, message in messages.items():
+                data = np.frombuffer(message.data + bytes([message.exact]), np.uint8)
+                found[f"message.{name}.{age}"] = torch.from_numpy(data.copy())
+        return found
+
+    def restore(self, rounds: int, vectors: Mapping[str, Vector]) -> None:
+        """Go back to where `vectors` were taken, after so many broadcasts."""
+        try:
+            known = vectors["known"].numpy().astype(np.int64)
+            moved = {name: vectors[f"moved.{name}"].to(before) for name, before in self.moved.items()}
+            history = []
+            for age in range(min(rounds, KEPT)):
+                data = {name: vectors[f"message.{name}.{age}"].numpy().tobytes() for name in self.moved}
+                history.append({name: Message(text[:-1], bool(text[-1])) for name, text in data.items()})
+            if known.shape != self.known.shape or any(moved[name].shape != v.shape for name, v in self.moved.items()):
+                raise ValueError("of another shape")
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise FeddynError(f"the checkpoint's broadcasts are not those of this run ({error})") from None
+        self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
