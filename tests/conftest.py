@@ -30,7 +30,7 @@ SLOW = (
     "data/test_partition.py::test_class_ratios_follow_the_prior",
     "data/test_partition.py::test_every_sample_goes_to_exactly_one_device",
     "engine/test_links.py::test_states_stay_consistent_and_feddyn_still_finds_the_optimum",
-    "engine/test_participation.py::test_rare_activity_follows_the_truncated_binomial",
+    "round/test_participation.py::test_rare_activity_follows_the_truncated_binomial",
     "engine/test_ranks.py",
     "engine/test_workers.py::test_the_number_of_workers_does_not_change_a_bit",
     "engine/test_workers.py::test_workers_that_are_killed_are_replaced_and_nothing_is_lost",

@@ -9,21 +9,28 @@ import feddyn
 
 SOURCE = Path(feddyn.__file__).parent
 LEAVES = {"checks", "errors"}
+BASE = {"algorithms", "models", "data", "solvers", "metrics"}
 MAY_IMPORT = {
     "algorithms": set[str](),
     "metrics": set(),
     "records": {"metrics"},
+    "views": {"metrics", "records"},
     "models": {"algorithms"},
     "data": {"identity"},
+    "wire": {"algorithms"},
     "solvers": {"algorithms", "models", "data"},
-    "engine": {"algorithms", "models", "data", "solvers", "metrics"},
-    "runs": {"algorithms", "models", "data", "solvers", "metrics", "engine", "records", "identity"},
-    "settings": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "records", "identity"},
-    "search": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "settings", "records"},
-    "paper": {"algorithms", "models", "data", "solvers", "metrics", "engine", "runs", "settings", "search", "records"},
-    "theory": {"algorithms", "models", "data", "solvers", "engine"},
-    "reports": {"data", "metrics", "records", "settings", "search", "paper", "theory"},
-    "cli": {"data", "metrics", "engine", "runs", "records", "settings", "search", "paper", "theory", "reports"},
+    "round": BASE,
+    "engine": BASE | {"round", "wire"},
+    "runs": BASE | {"round", "wire", "engine", "records", "views", "identity"},
+    "settings": BASE | {"round", "wire", "engine", "runs", "records", "identity"},
+    "search": BASE | {"round", "engine", "runs", "settings", "records"},
+    "paper": BASE | {"round", "engine", "runs", "settings", "search", "records"},
+    "theory": {"algorithms", "models", "data", "solvers", "round", "engine"},
+    "reports": {"data", "metrics", "records", "views", "settings", "search", "paper", "theory"},
+    "cli": {
+        *("data", "metrics", "round", "engine", "runs", "records", "views", "settings", "search", "paper", "theory"),
+        *("reports",),
+    },
 }
 """What a room may import besides itself and the leaves."""
 

@@ -39,6 +39,11 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.solvers import Solver as Solver
     from feddyn.solvers import Work as Work
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
+    from feddyn.wire import Compressor as Compressor
+    from feddyn.wire import Quantized as Quantized
+    from feddyn.wire import RandomK as RandomK
+    from feddyn.wire import Sign as Sign
+    from feddyn.wire import TopK as TopK
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -64,6 +69,7 @@ _HOMES = {
     "feddyn.runs.simulation": ("Simulation", "simulate"),
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.wire": ("Compressor", "Quantized", "RandomK", "Sign", "TopK"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

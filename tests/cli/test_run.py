@@ -238,7 +238,7 @@ def test_methods_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             "X: FedDyn: alpha must",
         ),
         (SINGLE, ["--seed", "-1"], "-1 is not in the range"),
-        (SINGLE, ["--out", "taken"], "the output directory taken is in use"),
+        (SINGLE, ["--out", "taken"], "the output directory taken is not empty"),
         (SINGLE, ["--otu", "x"], "No such option"),
         (SINGLE.replace("feddyn", "fedyn"), [], "algorithm.name 'fedyn' is not known; did you mean 'feddyn'?"),
         (

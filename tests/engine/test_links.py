@@ -11,7 +11,7 @@ from torch import nn
 import feddyn
 from feddyn.data.stored import Stored
 from feddyn.engine.links import LOOK_BACK, _fractions
-from feddyn.engine.seeds import device_seeds
+from feddyn.round.seeds import device_seeds
 
 SGD = feddyn.SGD(0.1, epochs=4, batch_size=5)
 EXACT = feddyn.Exact(weight_decay=0.05)

@@ -268,7 +268,7 @@ def test_what_cannot_be_resumed_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file() and file.name != "timings.jsonl"}
     with pytest.raises(feddyn.InputError, match="has another setting"):
         feddyn.simulate(**{**arguments(), "seed": 2}, out=out, resume=True)
-    with pytest.raises(feddyn.InputError, match="is in use: choose another"):
+    with pytest.raises(feddyn.InputError, match="has the record of a run already: go on with it"):
         feddyn.simulate(**arguments(), out=out)
     for file in (out / "checkpoint").glob("*.json"):
         body = json.loads(file.read_text())
@@ -383,7 +383,7 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(unbalanced: Stored, 
         return feddyn.Solution(problem.start + (float("nan") if work.round == 3 else 1.0))
 
     parts = (torch.nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve)
-    words = r"device \d diverged in round 4 \(the norm of its model is nan\); .*lr_decay.*clip.*larger alpha"
+    words = r"device \d diverged in round 4 \(the norm of its model is nan\); .*smaller steps or a larger alpha"
     with pytest.raises(feddyn.DivergenceError, match=words):
         feddyn.simulate(*parts, participation=2, rounds=9, out=tmp_path / "out")
     names = {file.name for file in (tmp_path / "out" / "checkpoint").iterdir()}

@@ -124,7 +124,7 @@ def test_a_target_stops_the_run(unbalanced: Stored) -> None:
     on = run(unbalanced, participation=schedule, rounds=5, target=feddyn.Target("objective", losses[2], stop=False))
     assert len(on.history) == 5
     assert on.summary["reached"]["round"] == first
-    assert run(unbalanced, target=feddyn.Target("accuracy", 2.0)).summary["reached"] is None
+    assert run(unbalanced, target=feddyn.Target("objective", 0.0)).summary["reached"] is None
     exactly = feddyn.Target("accuracy", whole.history[0]["models"]["all"]["accuracy"])
     assert run(unbalanced, participation=schedule, rounds=5, target=exactly).summary["reached"]["round"] == 1
 
@@ -274,7 +274,7 @@ def test_a_record_of_objects_in_memory_says_so(unbalanced: Stored, tmp_path: Pat
     assert setting == result.setting
     assert setting["needs"] == ["model", "population"]
     assert setting["population"]["sha256"] == unbalanced.sha256()
-    with pytest.raises(feddyn.InputError, match="in use"):
+    with pytest.raises(feddyn.InputError, match="has the record of a run that is finished"):
         run(unbalanced, out=tmp_path / "out")
 
 

@@ -9,9 +9,9 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.engine.participation import Sampler
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import Perceptron, Vmapped, linear_layers
+from feddyn.round.participation import Sampler
 from feddyn.search.lockstep import Group, Lockstep
 
 LR = [0.3, 0.1]

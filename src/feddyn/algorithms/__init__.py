@@ -1,6 +1,6 @@
 """The methods, one file each, as in their papers."""
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.algorithms.fedavg import FedAvg
 from feddyn.algorithms.feddyn import FedDyn
 from feddyn.algorithms.fedprox import FedProx
@@ -9,6 +9,7 @@ from feddyn.algorithms.scaffold import Scaffold
 
 __all__ = [
     "Algorithm",
+    "Census",
     "FedAvg",
     "FedDyn",
     "FedProx",

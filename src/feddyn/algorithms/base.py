@@ -14,6 +14,8 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
 
+from feddyn.errors import InputError
+
 Vector: TypeAlias = torch.Tensor
 """A flat model or gradient: shape (d,), or (..., d) when stacked."""
 Scalar: TypeAlias = float | torch.Tensor
@@ -65,6 +67,13 @@ class Solution(NamedTuple):
     path: Scalar | None = None
 
 
+class Census(NamedTuple):
+    """How many devices there are, and samples on all of them."""
+
+    devices: int
+    samples: int
+
+
 class Algorithm(ABC):
     """A federated method. Final classes implement it; none extends another.
 
@@ -76,6 +85,8 @@ class Algorithm(ABC):
     as_sent: ClassVar[tuple[str, ...]] = ()
     """The server's vectors that `aggregate` takes for what devices were sent. Where broadcasts are compressed, it is
     given these as they were really sent, and all others as they are."""
+    remedy: ClassVar[str] = ""
+    """What of the method's own parameters usually helps where training diverges."""
 
     @abstractmethod
     def server(self, theta: Vector) -> State:
@@ -104,6 +115,22 @@ class Algorithm(ABC):
     @abstractmethod
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
+
+    def held(self, device: State, share: Scalar) -> State:
+        """What the server's state holds of a device's: at any time server[name] = 1/m SUM_k held_k[name] over all m
+        devices, for every name here. A method whose devices keep nothing holds nothing."""
+        if device:
+            name = type(self).__name__
+            raise InputError(f"{name}: what the server holds of its devices' states is not known; give it `held`")
+        return {}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """The server's state when devices join, whose states are made by `device` at the server's model: what makes
+        `held` true again, now with the shares of all of them. A method whose devices keep nothing has nothing to do."""
+        if self.device(server["theta"]):
+            name = type(self).__name__
+            raise InputError(f"{name}: devices cannot join a federation that has begun; give it `admit`")
+        return server
 
 
 def models_uploaded(algorithm: Algorithm, theta: Vector) -> int:

@@ -20,11 +20,11 @@ are not weighted.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.checks import require_number
 
 
@@ -37,7 +37,8 @@ class FedDyn(Algorithm):
     """
 
     alpha: Scalar
-    as_sent: ClassVar[tuple[str, ...]] = ("theta",)
+    as_sent = ("theta",)
+    remedy = "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device)"
 
     def __post_init__(self) -> None:
         require_number("FedDyn", "alpha", self.alpha)
@@ -64,3 +65,10 @@ class FedDyn(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {"h": share * device["lambda"]}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """h = 1/m SUM share_k lambda_k = 1/N SUM n_k lambda_k, and newcomers have lambda = 0:  h <- h N/N'."""
+        return {**server, "h": server["h"] * (before.samples / after.samples)}

@@ -17,7 +17,7 @@ Both are the same with full participation. The share_k makes the fixed point the
 from dataclasses import dataclass
 from typing import Literal, final
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.checks import require_number
 from feddyn.errors import InputError, nearest
 
@@ -59,3 +59,10 @@ class FedSplit(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {"theta": device["z"]} if self.mean == "all" else {}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """Newcomers have z_k = theta, which leaves the mean theta of all z_k what it is."""
+        return server

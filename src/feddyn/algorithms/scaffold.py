@@ -19,7 +19,7 @@ from typing import ClassVar, final
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Census, Problem, Scalar, Solution, State, Vector
 from feddyn.errors import InputError
 
 
@@ -56,3 +56,10 @@ class Scaffold(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def held(self, device: State, share: Scalar) -> State:
+        return {"c": share * device["c"]}
+
+    def admit(self, server: State, before: Census, after: Census) -> State:
+        """c = 1/m SUM share_k c_k = 1/N SUM n_k c_k, and newcomers have c_k = 0:  c <- c N/N'."""
+        return {**server, "c": server["c"] * (before.samples / after.samples)}

@@ -46,6 +46,8 @@ def _command() -> int:
         return done.exit_code
     except click.Abort:  # click's word for Ctrl-C
         _interrupted()
+    except click.NoSuchOption as error:
+        return _fail(_no_such_option(error), error)
     except click.ClickException as error:
         return _fail(error.format_message(), error)
     except FeddynError as error:
@@ -55,6 +57,20 @@ def _command() -> int:
     except OSError as error:
         return _fail(f"{error.filename or 'a file'}: {error.strerror}", error)
     return 0
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """Keys of a setting that are written as options get the words that set them."""
+    options = [word for parameter in error.ctx.command.params for word in parameter.opts] if error.ctx else []
+    key = error.option_name.lstrip("-").partition("=")[0].replace("-", "_")
+    if "--set" in options:
+        from feddyn.settings.documents import every_key
+
+        found = sorted(known for known in every_key() if key == known.rpartition(".")[2])
+        if found:
+            words = " or ".join(f"--set {known}=VALUE" for known in found)
+            return f"there is no option {error.option_name}: to change the setting, write {words}"
+    return error.format_message()
 
 
 def _interrupted() -> NoReturn:

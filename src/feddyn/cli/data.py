@@ -8,7 +8,7 @@ import click
 
 from feddyn.cli.show import download_bar, new, say, show
 from feddyn.errors import FeddynError
-from feddyn.reports.tables import Table
+from feddyn.views.tables import Table
 
 
 def provide(name: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from feddyn.cli.show import say, show
 from feddyn.errors import InputError, nearest
-from feddyn.reports.tables import Table, duration
+from feddyn.views.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.paper.catalogue import Experiment

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import say, show
+from feddyn.cli.show import Place, say, show
 
 
 @click.command()
-@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write it (default: report/ in the first one).")
+@click.argument("directories", nargs=-1, required=True, type=Place())
+@click.option("--out", type=Place(), help="Where to write it (default: report/ in the first one).")
 def report(directories: Sequence[Path], out: Path | None) -> None:
     """Tables, figures and an interactive page of all runs whose records are in or below DIRECTORIES.
 

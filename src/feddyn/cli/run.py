@@ -11,11 +11,11 @@ import feddyn
 from feddyn.cli.data import provide
 from feddyn.cli.engine import engine, rounds, simulation, together
 from feddyn.cli.interrupts import interrupted
-from feddyn.cli.show import leads, new, progress, say, show
+from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.layout import Status
-from feddyn.reports.tables import Table, comparison
+from feddyn.views.tables import Table, comparison
 
 if TYPE_CHECKING:
     from feddyn.runs.simulation import Simulation
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=Place())
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
-@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the record (default: under runs/).")
+@click.option("--out", type=Place(), help="A new directory for the record (default: under runs/).")
 @engine
 def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, **options: Any) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
@@ -56,7 +56,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place())
 @engine
 def resume(directory: Path, **options: Any) -> None:
     """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""

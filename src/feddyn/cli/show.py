@@ -10,7 +10,18 @@ from typing import Any
 
 import click
 
-from feddyn.reports.tables import Table, visible
+from feddyn.records.files import home
+from feddyn.views.tables import Table, visible
+
+
+class Place(click.Path):
+    """A path, in which a leading ~ is the home directory, as in --out=~/runs, which shells leave as it is."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
+        return home(Path(value))
 
 
 def say(line: str, err: bool = False) -> None:

@@ -12,7 +12,7 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import progress, say, show
 from feddyn.data.datasets.synthetic import KINDS
 from feddyn.errors import InputError
-from feddyn.reports.tables import Table, duration
+from feddyn.views.tables import Table, duration
 
 if TYPE_CHECKING:
     from feddyn.cli.outlook import Choice
@@ -59,8 +59,8 @@ class Synthetic(Special):
 
         import torch
 
-        from feddyn.engine.rehearsal import confined
         from feddyn.paper import synthetic
+        from feddyn.round.rehearsal import confined
 
         pace = {}
         for job in todo:

@@ -9,10 +9,10 @@ import click
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.interrupts import interrupted
-from feddyn.cli.show import progress, say, show
+from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import InputError
 from feddyn.records.comparison import FILE
-from feddyn.reports.tables import Table, transmitted
+from feddyn.views.tables import Table, transmitted
 
 if TYPE_CHECKING:
     from feddyn.search.space import Outcome, SearchedMethod
@@ -23,9 +23,9 @@ SHOWN = 8
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=Place())
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the runs (not of the search, which is in [sweep]).")
-@click.option("--out", type=click.Path(path_type=Path), help="The directory to keep it in (default: runs/FILE-sweep).")
+@click.option("--out", type=Place(), help="The directory to keep it in (default: runs/FILE-sweep).")
 @engine
 def sweep(file: Path, seed: int | None, out: Path | None, **options: Any) -> None:
     """Search the hyperparameters that the [sweep] table of a settings FILE asks for.

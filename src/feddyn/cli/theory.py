@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import progress, say, show
+from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError
 
 
@@ -23,7 +23,7 @@ from feddyn.errors import FeddynError, InputError
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the problems and the paths.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes (default: the cores).")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/theory"), show_default=True)
+@click.option("--out", type=Place(), default=Path("runs/theory"), show_default=True)
 def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, out: Path) -> None:
     """Check the paper's convergence theorems by machine: every bound, lemma and identity, in float64.
 
@@ -82,7 +82,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=Place())
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key; repeatable.")
 @click.option("--devices", type=click.IntRange(min=1), default=10, show_default=True, help="Devices to try, at random.")
 @click.option("--samples", type=click.IntRange(min=1), default=256, show_default=True, help="Of each, at most so many.")

@@ -21,9 +21,23 @@ class Cost(NamedTuple):
         return Cost(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def cost(answers: Answers, models: int, down: State, upload: State, gradients: int) -> Cost:
+class Traffic(NamedTuple):
+    """Bytes to or from devices whose upload was counted, and to or from the others."""
+
+    counted: int
+    in_vain: int
+
+
+def alike(answers: Answers, length: int) -> Traffic:
+    """The traffic where all messages have the same length."""
+    return Traffic(len(answers.counted) * length, (len(answers.lost) + len(answers.late)) * length)
+
+
+def raw(vectors: State) -> int:
+    """The bytes of vectors as they are."""
+    return sum(vector.nbytes for vector in vectors.values())
+
+
+def cost(models: int, down: Traffic, up: Traffic, gradients: int) -> Cost:
     """The cost of a round, of which those who were lost or late are a part."""
-    to, back = (sum(vector.nbytes for vector in sent.values()) for sent in (down, upload))
-    in_vain = len(answers.lost) + len(answers.late)
-    reached = len(answers.counted) + in_vain
-    return Cost(models, reached * back, reached * to, gradients, in_vain * (to + back))
+    return Cost(models, sum(up), sum(down), gradients, up.in_vain + down.in_vain)

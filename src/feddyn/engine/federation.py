@@ -10,23 +10,29 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, State, Vector, models_uploaded
 from feddyn.data.population import Population
 from feddyn.engine.assignment import Assignment, assign
-from feddyn.engine.cost import Cost, cost
-from feddyn.engine.evaluation import Evaluator
+from feddyn.engine.cost import Cost, Traffic, alike, cost, raw
 from feddyn.engine.executors.base import Chunk, Executor
 from feddyn.engine.executors.forked import executor
 from feddyn.engine.executors.group import Group
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.links import Answers
 from feddyn.engine.memory import quarter_of_memory
-from feddyn.engine.rehearsal import try_out
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
-from feddyn.engine.sums import zeros
-from feddyn.engine.trainer import LATEST, Trainer
+from feddyn.engine.trainer import LATEST, SENT, Trainer, own_state
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.evaluation import Evaluator
+from feddyn.round.rehearsal import require_whole_state, try_method, try_out
+from feddyn.round.seeds import integer
+from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
+from feddyn.wire.base import Compressor
+from feddyn.wire.common import Broadcast, CommonModel
+
+COMMON = "common."
+"""Begins the names of the common model's vectors in a checkpoint."""
 
 
 class Federation:
@@ -50,6 +56,8 @@ class Federation:
         evaluation: Evaluation,
         group: Group,
         state_memory: int | None = None,
+        uplink: Compressor | None = None,
+        downlink: Compressor | None = None,
     ):
         self.algorithm, self.solver, self.group = algorithm, solver, group
         self._stack, self._evaluated, self._devices = (
@@ -61,6 +69,7 @@ class Federation:
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         try_out(self.model, self.population)
         self.initial = self.model.theta.clone()
+        try_method(algorithm, self.initial, population.devices)
         self.server = algorithm.server(self.initial)
         self._check_solver()
         self.trainer = Trainer(
@@ -72,7 +81,11 @@ class Federation:
             stack=stack,
             state_memory=quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in evaluation.models,
+            uplink=uplink,
         )
+        start = algorithm.broadcast(self.server)
+        self.common = CommonModel(downlink, self.model.sizes, start, population.devices) if downlink else None
+        self._upload_length = torch.zeros(1, dtype=torch.float64)
         self._models = models_uploaded(algorithm, self.initial)
         self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
         self.active_mean = self.initial
@@ -122,7 +135,7 @@ class Federation:
     def state(self, device: int) -> State:
         """A device's state; under ranks, only those of this rank's devices are up to date."""
         kept = self.store.state(device)
-        return {name.removeprefix("state."): vector.clone() for name, vector in kept.items() if name != LATEST}
+        return {name: vector.clone() for name, vector in own_state(kept).items()}
 
     def latest(self, device: int) -> Vector:
         """A device's latest model."""
@@ -130,21 +143,30 @@ class Federation:
 
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on, besides the devices' states."""
-        server = {f"server.{name}": vector for name, vector in self.server.items()}
-        return {**server, "active": self.active_mean, "all": self._all_total, "norms": self._norms}
+        vectors: dict[str, Vector] = {f"server.{name}": vector for name, vector in self.server.items()}
+        vectors |= {"active": self.active_mean, "all": self._all_total, "norms": self._norms}
+        if self.trainer.uplink:
+            vectors["uploaded"] = self._upload_length
+        if self.common:
+            vectors |= {COMMON + name: vector for name, vector in self.common.vectors().items()}
+        return vectors
 
     def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
         where, now = self.initial.device, self.vectors()
         vectors = {"norms": self._norms, **vectors}
-        other = [name for name, like in now.items() if name not in vectors or not _alike(vectors[name], like)]
+        fixed = {name: like for name, like in now.items() if not name.startswith(COMMON)}
+        other = [name for name, like in fixed.items() if name not in vectors or not _alike(vectors[name], like)]
         if len(totals) != len(Cost._fields) or other:
             what = f"its vector {other[0]} is of another shape or type" if other else "its counts cannot be"
             raise FeddynError(f"the checkpoint of round {rounds} is not one of this run ({what}): start the run again")
         self.rounds, self.totals = rounds, Cost(*totals)
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
-        self._norms = vectors["norms"]
+        self._norms, self._upload_length = vectors["norms"], vectors.get("uploaded", self._upload_length)
+        if self.common:
+            mine = {name.removeprefix(COMMON): v for name, v in vectors.items() if name.startswith(COMMON)}
+            self.common.restore(rounds, mine)
         self.__dict__.pop("models", None)
 
     @property
@@ -163,10 +185,17 @@ class Federation:
 
         Devices whose upload is not counted are not trained: whatever they compute, nobody will know, nor they remember.
         """
-        down = self.algorithm.broadcast(self.server)
+        down = wanted = self.algorithm.broadcast(self.server)
+        sent, sent_server = None, self.server
+        if self.common:
+            sent = self.common.broadcast(wanted, integer(self.trainer.seed, "downlink", round))
+            down = sent.down
+            sent_server = self.server | {name: down[name] for name in self.algorithm.as_sent}
+        to = self._downloads(answers, down, sent)
         if not answers.counted:
-            spent = cost(answers, self._models, down, self.trainer.upload, 0)
-            self._complete(round, spent, self.server, self.active_mean, self._all_total, torch.zeros_like(self._norms))
+            spent = cost(self._models, to, self._uploads(answers, 0.0), 0)
+            quiet = torch.zeros_like(self._norms)
+            self._complete(round, spent, self.server, self.active_mean, self._all_total, quiet, answers, sent)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
@@ -179,7 +208,8 @@ class Federation:
 
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
-            server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
+            server = self.algorithm.aggregate(sent_server, uploads, count, self.population.devices)
+            require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
             all_total = self._all_total
@@ -190,8 +220,26 @@ class Federation:
             raise
         finally:
             self.store.release(work.arrived)
-        spent = cost(answers, self._models, down, self.trainer.upload, gradients)
-        self._complete(round, spent, server, active_mean, all_total, norms, work)
+        uploaded = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
+        spent = cost(self._models, to, self._uploads(answers, uploaded), gradients)
+        self._complete(round, spent, server, active_mean, all_total, norms, answers, sent, work)
+
+    def _downloads(self, answers: Answers, down: State, sent: Broadcast | None) -> Traffic:
+        """What devices are sent, each what it needs."""
+        if self.common is None or sent is None:
+            return alike(answers, raw(down))
+        lengths = self.common.lengths(sent, [*answers.counted, *answers.lost, *answers.late])
+        return Traffic(sum(lengths[: len(answers.counted)]), sum(lengths[len(answers.counted) :]))
+
+    def _uploads(self, answers: Answers, counted: float) -> Traffic:
+        """What devices send. Uploads that are not counted are not computed either: they are taken to be as long as the
+        others of their round or, where there are none, of the last one that had some."""
+        if self.trainer.uplink is None:
+            return alike(answers, raw(self.trainer.upload))
+        if answers.counted:
+            self._upload_length = torch.tensor([counted / len(answers.counted)], dtype=torch.float64)
+        in_vain = (len(answers.lost) + len(answers.late)) * float(self._upload_length)
+        return Traffic(int(counted), int(in_vain))
 
     def _complete(
         self,
@@ -201,6 +249,8 @@ class Federation:
         active_mean: Vector,
         all_total: torch.Tensor,
         norms: torch.Tensor,
+        answers: Answers,
+        sent: Broadcast | None = None,
         work: Assignment | None = None,
     ) -> None:
         """Make a round's outcome the state of things, all of it or nothing."""
@@ -208,6 +258,8 @@ class Federation:
             self.rounds, self.totals = round + 1, self.totals.plus(spent)
             self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
             self.__dict__.pop("models", None)  # they are other ones now
+            if self.common and sent:
+                self.common.commit(sent, [*answers.counted, *answers.lost, *answers.late])
             if work is None:
                 return
             for task in work.tasks:

@@ -14,12 +14,12 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm
 from feddyn.data.population import Population
 from feddyn.data.stored import convert
-from feddyn.data.transforms import Images, Tokens
-from feddyn.engine.rehearsal import confined, telling_rows
 from feddyn.engine.stackable import refusal
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
-from feddyn.models.stacked import MakeStacked, linear_layers, stacked
+from feddyn.models.stacked import linear_layers, stacked
+from feddyn.round.local import augmented
+from feddyn.round.rehearsal import confined, telling_rows
 from feddyn.solvers.base import Batchable, Solver
 
 CACHE = 1 << 17
@@ -58,21 +58,11 @@ def stack_size(
     return size
 
 
-def stacking(stack: int, model: FlatModel, population: Population, solver: Solver) -> MakeStacked | None:
-    """How stacks of devices are computed; None: devices train one by one with autograd. Models in closed form are
-    computed that way even alone."""
-    _, y = population.excerpt()
-    classes = not y.is_floating_point() and y.dim() == 1
-    suited = isinstance(solver, Batchable) and not _augmented(population)
-    closed = linear_layers(model) is not None and classes and suited
-    return stacked(model) if stack > 1 or closed else None
-
-
 def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     """Why devices cannot be batched; empty if they can."""
     if not isinstance(solver, Batchable):
         return "the solver takes one device at a time, unlike SGD"
-    if _augmented(population):
+    if augmented(population):
         return "the data is augmented, device by device"
     rows = telling_rows(*population.excerpt())
     if len(rows) < 2 and model.loss is not nn.functional.cross_entropy:
@@ -99,13 +89,6 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     if not apart_is_together or not _close(batched.flatten(), alone):
         return "the loss or the model mixes or weighs the samples of a batch"
     return ""
-
-
-def _augmented(population: Population) -> bool:
-    """Whether the transform may be random: only those known not to be are not."""
-    transform = population.transform
-    plain = transform is None or isinstance(transform, Tokens)
-    return not plain and not (isinstance(transform, Images) and not transform.augment)
 
 
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:

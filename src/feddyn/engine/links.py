@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feddyn.checks import require_number
-from feddyn.engine.seeds import device_seeds
 from feddyn.errors import InputError
+from feddyn.round.seeds import device_seeds
 from feddyn.solvers.order import Seeds, hashes
 
 LOOK_BACK = 64

@@ -5,23 +5,22 @@ from typing import NamedTuple
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Scalar, Solution, State, Vector
 from feddyn.data.population import Population
-from feddyn.engine.grouping import stacking
-from feddyn.engine.seeds import device_seeds, integer
 from feddyn.engine.store import Store
-from feddyn.engine.sums import ExactSums
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
-from feddyn.solvers.base import Batchable, Solver
-from feddyn.solvers.stack import StackedWork
-from feddyn.solvers.work import Work
+from feddyn.round.local import Local
+from feddyn.round.seeds import device_seeds
+from feddyn.round.sums import ExactSums
+from feddyn.solvers.base import Solver
+from feddyn.wire.base import Compressor
+from feddyn.wire.uplink import Uplink
 
-HELP = (
-    "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha "
-    "(as long as lr * alpha / share stays well below 2 on the smallest device)"
-)
-LATEST = "latest"
+LATEST, UNSENT = "latest", "unsent"
+"""What is kept for a device beside its state: its latest model, and what of its uploads was not sent."""
+SENT = "sent"
+"""The bytes of the uploads, in a sum."""
 
 
 class Task(NamedTuple):
@@ -55,10 +54,11 @@ class Trainer:
         stack: int,
         state_memory: int,
         track_all: bool,
+        uplink: Compressor | None = None,
     ):
         self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
         self.track_all, self.sums = track_all, ExactSums(population.devices)
-        self.stacked = stacking(stack, model, population, solver)
+        self.local = Local(model, population, solver, seed, stack)
         self.initial = model.theta.clone()
         solution = Solution(self.initial, 1.0)
         down, state = algorithm.broadcast(algorithm.server(self.initial)), algorithm.device(self.initial)
@@ -73,24 +73,33 @@ class Trainer:
         self.norms = ("drift", *state)
         sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
         sizes |= {"before": model.size} if track_all else {}
+        self.uplink = Uplink(uplink, algorithm, self.initial, model.sizes) if uplink else None
+        sizes |= {SENT: 1} if uplink else {}
         ends = list(accumulate(sizes.values()))
         self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.width = ends[-1]
         kept = {f"state.{name}": vector for name, vector in state.items()}
+        if self.uplink and self.uplink.feedback:
+            kept[UNSENT] = torch.zeros_like(self.initial)
         self.store = Store(kept | ({LATEST: self.initial} if track_all else {}), population.devices, state_memory)
-        self._layers = _default_generator(self.initial.device)
 
     def train(self, task: Task, down: State, total: torch.Tensor) -> int:
         """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
         shares = self.population.shares_of(task.devices)
         share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
-        if self.stacked is None:
+        if not self.local.in_stacks:
             kept = {name: vectors[0] for name, vectors in kept.items()}
-        state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+        state = own_state(kept)
         problem = self.algorithm.problem(down, state, share)
-        found, gradients = self._solve(problem, task)
-        kinds = _shapes(state)
+        found, gradients = self.local.solve(problem, task.round, task.devices, effort=task.effort)
+        kinds, extra, lengths = _shapes(state), dict[str, Vector](), list[int]()
+        if self.uplink:
+            if not self.sums.fits(found.theta):
+                raise self._diverged(self.model_sum, found.theta, task)
+            seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
+            seen, unsent, lengths = self.uplink.send(problem.start, found.theta, kept.get(UNSENT), seeds)
+            found, extra = found._replace(theta=seen), {UNSENT: unsent}
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))
         self._require_same("upload", _shapes(self.upload), _shapes(up))
@@ -105,11 +114,13 @@ class Trainer:
         for name, vector in terms.items():
             if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
+        if self.uplink:
+            self.sums.add(total[:, self.layout[SENT]], torch.tensor([float(sum(lengths))], dtype=torch.float64))
         states = {f"state.{name}": vector for name, vector in state.items()}
         for name, vector in states.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
-        self.store.write(task.new, {LATEST: found.theta, **states})
+        self.store.write(task.new, {LATEST: found.theta, **extra, **states})
         return gradients
 
     def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
@@ -130,27 +141,6 @@ class Trainer:
                     f"model's type, {self.initial.dtype}"
                 )
 
-    def _solve(self, problem: Problem, task: Task) -> tuple[Solution, int]:
-        seeds = device_seeds(self.seed, "batches", task.round, task.devices)
-        transform = self.population.transform
-        if self.stacked is not None:
-            assert isinstance(self.solver, Batchable)
-            rows = self.population.rows(task.devices)
-            together = StackedWork(self.model, self.stacked, 1, rows, task.round, seeds, transform, task.effort)
-            theta, path = self.solver(problem, together)
-            return Solution(theta[0], path), together.gradients
-        (k,) = task.devices
-        work = Work(self.model, *self.population.samples(k), task.round, int(seeds[0]), transform, task.effort[0])
-        self._layers.manual_seed(integer(self.seed, "layers", task.round, k))
-        versions = _versions(problem)
-        solution = self.solver(problem, work)
-        if versions != _versions(problem):
-            raise InputError("the solver changed its problem in place: start from problem.start.clone()")
-        if not isinstance(solution, Solution) or solution.theta.shape != problem.start.shape:
-            found = type(solution).__name__
-            raise InputError(f"the solver returned a {found}: return Solution(theta, path), theta of the model's size")
-        return Solution(solution.theta.detach().to(problem.start), solution.path), work.gradients
-
     def _diverged(self, name: str, vectors: Vector, task: Task) -> DivergenceError:
         rows = vectors.reshape(len(task.devices), -1).double()
         first = int((~(rows.abs().amax(1) < self.sums.limit)).nonzero()[0])
@@ -159,24 +149,20 @@ class Trainer:
             "its model" if name == self.model_sum else f"its state {word}" if kind == "state" else f"its upload {word}"
         )
         device, norm = self.population.name(task.devices[first]), float(rows[first].norm())
-        return DivergenceError(
-            f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e}); {HELP}"
-        )
+        words = f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e})"
+        return DivergenceError(f"{words}; {advice(self.algorithm, self.solver)}")
 
 
-def _versions(problem: Problem) -> list[int]:
-    """Numbers that change when a problem's vectors do: they are the server's and the device's own."""
-    vectors = (problem.start, problem.tilt, problem.center)
-    return [vector._version for vector in vectors if vector is not None]
+def advice(algorithm: Algorithm, solver: Solver) -> str:
+    """What to try where training diverges, by what the method and the solver say of themselves."""
+    return f"what usually helps: {' or '.join(filter(None, (solver.remedy, algorithm.remedy)))}"
+
+
+def own_state(kept: State) -> State:
+    """The state that a method gave a device, of all that is kept for it."""
+    return {name.removeprefix("state."): v for name, v in kept.items() if name.startswith("state.")}
 
 
 def _shapes(state: State) -> dict[str, int]:
     """The names of vectors and their lengths."""
     return {name: vector.shape[-1] if vector.dim() else 0 for name, vector in state.items()}
-
-
-def _default_generator(device: torch.device) -> torch.Generator:
-    """The generator that random layers (dropout) draw from."""
-    if device.type != "cuda":
-        return torch.default_generator
-    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]

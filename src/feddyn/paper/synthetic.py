@@ -18,10 +18,10 @@ from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
 from feddyn.data.datasets.synthetic import KINDS, Kind, synthetic
 from feddyn.data.stored import Stored
 from feddyn.engine.executors.pool import each
-from feddyn.engine.participation import Sampler
 from feddyn.models.zoo import linear
 from feddyn.paper.catalogue import COLUMNS
 from feddyn.records.lines import count, figure, text
+from feddyn.round.participation import Sampler
 from feddyn.runs.optimum import optimum
 from feddyn.search.lockstep import Group, Lockstep
 from feddyn.solvers.sgd import SGD

@@ -35,6 +35,14 @@ def write_code(directory: Path, files: Mapping[str, bytes]) -> None:
         write_whole(path, [source])
 
 
+def home(path: Path) -> Path:
+    """The path with a leading ~ as the home directory: a shell does that only to words that begin with one."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(f"there is no home directory for {path}: write the whole path") from None
+
+
 def sync_directory(directory: Path) -> None:
     """Let the names in a directory survive a power failure, where directories can be opened."""
     if os.name == "nt":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Better, best, directions, headline
+from feddyn.records.files import home
 from feddyn.records.layout import Status, require_unchanged
 from feddyn.records.lines import COUNTS, count, figure, read_lines, read_rounds, strictly, table, text
 
@@ -85,7 +86,7 @@ class RunRecord:
 
 def load(directory: str | PathLike[str]) -> RunRecord:
     """The record of a run, from its directory: what `feddyn run` or `simulate(..., out=DIR)` wrote there."""
-    path = Path(directory)
+    path = home(Path(directory))
     if not (path / "setting.toml").exists():
         raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
     return read(path)

@@ -14,8 +14,9 @@ from typing import Any
 import tomli_w
 
 from feddyn.errors import FeddynError, InputError
+from feddyn.records.comparison import FILE
 from feddyn.records.files import refuse_links, write_code, write_whole
-from feddyn.records.layout import HEADING, Line, Setting, key, require_same
+from feddyn.records.layout import HEADING, Line, Setting, ended, key, require_same
 from feddyn.records.lines import read_rounds
 from feddyn.records.lock import LOCK, lock
 
@@ -28,12 +29,24 @@ def claim(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(file.name not in LEFTOVERS for file in directory.iterdir()):
-            raise InputError(f"the output directory {directory} is in use: choose another one, or remove it yourself")
+            raise InputError(f"the output directory {directory} {_content(directory)}")
         if not os.access(directory, os.W_OK):
             raise PermissionError(13, "it is read-only")
     except OSError as error:
         raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from error
     return directory
+
+
+def _content(directory: Path) -> str:
+    """What is in a directory that cannot be taken, and what to do about it."""
+    if (directory / FILE).exists() or (directory / "setting.toml").exists():
+        run = "comparison" if (directory / FILE).exists() else "run"
+        done = ended(directory)
+        if done is None:
+            hint = "go on with it (feddyn resume; in Python resume=True)"
+            return f"has the record of a {run} already: {hint}, or choose another one"
+        return f"has the record of a {run} that is {done['status']}: choose another one, or remove it yourself"
+    return "is not empty: choose another one, or remove it yourself"
 
 
 class Record:

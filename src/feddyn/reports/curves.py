@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feddyn.errors import FeddynError
 from feddyn.records.reader import RunRecord
-from feddyn.reports.page import COLORS
 from feddyn.reports.records import Group
-from feddyn.reports.tables import visible
+from feddyn.views.drawing import COLORS, figure, legend
+from feddyn.views.tables import visible
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -44,7 +42,7 @@ def convergence(
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
     axes.set_ylabel("training objective" if metric == "objective" else metric)
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
-    _legend(axes)
+    legend(axes)
     canvas.savefig(path, dpi=150)
 
 
@@ -85,7 +83,7 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
     data = "training" if "objective" in next(iter(group.curves[0].record.evaluated[-1]["models"].values())) else "test"
     axes.set_ylabel(f"{data} {metric}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
-    _legend(axes, fontsize=8)
+    legend(axes, fontsize=8)
     return _save(canvas, directory, stem)
 
 
@@ -107,25 +105,9 @@ def best_values(group: Group, directory: Path, stem: str) -> list[Path]:
     return _save(canvas, directory, stem)
 
 
-def _legend(axes: "Axes", **how: Any) -> None:
-    """Labels are anybody's: nothing in them is a formula."""
-    for text in axes.legend(frameon=False, **how).get_texts():
-        text.set_text(visible(text.get_text()))
-        text.set_parse_math(False)
-
-
 def _save(canvas: "Figure", directory: Path, stem: str) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{stem}.{suffix}" for suffix in ("png", "pdf")]
     for path in paths:
         canvas.savefig(path, dpi=150)
     return paths
-
-
-def figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise FeddynError("plots need matplotlib: pip install 'feddyn[report]'") from None
-    return Figure(figsize=(width, height), layout="constrained")

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from feddyn.reports.curves import figure
-from feddyn.reports.tables import Table
+from feddyn.views.drawing import figure
+from feddyn.views.tables import Table
 
 Counts = npt.NDArray[np.int64]
 """Devices x classes: how many samples of each class a device has."""

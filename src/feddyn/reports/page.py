@@ -8,9 +8,8 @@ from typing import Any
 
 from feddyn.errors import FeddynError
 from feddyn.reports.records import Curve, Group
-from feddyn.reports.tables import Table, duration
-
-COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
+from feddyn.views.drawing import COLORS
+from feddyn.views.tables import Table, duration
 
 
 def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: str) -> None:

@@ -9,8 +9,8 @@ from feddyn.paper.catalogue import COLUMNS, Experiment
 from feddyn.paper.centralised import REFERENCES
 from feddyn.paper.study import reached
 from feddyn.reports.records import Entry
-from feddyn.reports.tables import Table, savings, transmitted
 from feddyn.settings.names import METHODS
+from feddyn.views.tables import Table, savings, transmitted
 
 TOLERANCE = 0.2
 """How far the paper's count may lie outside the range of ours before it is marked."""

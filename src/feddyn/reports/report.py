@@ -14,9 +14,9 @@ from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
 from feddyn.reports.records import Curve, Entry, Group, entries, find
-from feddyn.reports.tables import Table, duration, transmitted, visible
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
+from feddyn.views.tables import Table, duration, transmitted, visible
 
 LONGEST = 200
 """Bytes of a file's name; no file system has less."""

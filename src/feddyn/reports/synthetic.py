@@ -8,8 +8,8 @@ from feddyn.paper.catalogue import COLUMNS
 from feddyn.paper.published import Row
 from feddyn.paper.synthetic import FACTOR, GAPS, Cell, Curve
 from feddyn.reports.paper import Count, cell, printed_cell
-from feddyn.reports.tables import Table
 from feddyn.settings.names import METHODS
+from feddyn.views.tables import Table
 
 NAMES: Mapping[Kind, str] = {
     "homogeneous": "Homogeneous",

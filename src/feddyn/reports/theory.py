@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from feddyn.reports.curves import figure
-from feddyn.reports.tables import Table
 from feddyn.theory.verification.identities import EXACT
 from feddyn.theory.verification.measure import Measured, Point, line
 from feddyn.theory.verification.practice import LIMIT, REDUCTIONS, Practice
 from feddyn.theory.verification.survey import ACTIVE, DEVICES, ENUMERATED, PROBLEMS, SMALL, THEOREMS, Check, Result
+from feddyn.views.drawing import figure
+from feddyn.views.tables import Table
 
 Found = Mapping[Check, Result]
 DRAWN = 1.0

@@ -14,14 +14,15 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.errors import InputError, nearest
 from feddyn.identity import describe
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
+from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
+from feddyn.wire import Compressor
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Plan:
     """A run before it starts.
 
     `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
-    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail. `named` has
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail;
+    `uplink` and `downlink` how uploads and broadcasts are compressed. `named` has
     the parts of the setting that a settings file names, and `code` the source files that those names stand for.
     """
 
@@ -46,6 +48,8 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
     stack: int | None = None
     links: Links | None = None
+    uplink: Compressor | None = None
+    downlink: Compressor | None = None
     named: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -53,8 +57,11 @@ class Plan:
         require_whole("", "rounds", self.rounds, 1)
         require_whole("", "seed", self.seed, 0)
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
-        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None)):
+        wires = (("uplink", Compressor | None), ("downlink", Compressor | None))
+        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None), *wires):
             if not isinstance(value := getattr(self, name), kind):
+                if isinstance(value, type):
+                    raise InputError(f"{name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
         for name in ("solver", "loss"):
@@ -100,6 +107,7 @@ class Plan:
             "solver": table(self.solver),
             "stack": stack,
             **({"links": _fields(self.links)} if self.links else {}),
+            **{name: table(how) for name in ("uplink", "downlink") if (how := getattr(self, name))},
             "evaluation": self._evaluation(),
         }
         if self.loss is not nn.functional.cross_entropy:
@@ -107,7 +115,8 @@ class Plan:
         if self.target is not None:
             parts["target"] = _fields(self.target)
         parts |= self.named
-        needs = [name for name in ("model", "population", "algorithm", "solver") if parts[name].get("memory")]
+        named = ("model", "population", "algorithm", "solver", "uplink", "downlink")
+        needs = [name for name in named if parts.get(name, {}).get("memory")]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
         own = parts["evaluation"].get("metrics", ())
         needs += ["evaluation"] if any("source" not in metric for metric in own) else []
@@ -142,7 +151,7 @@ def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | Non
 
 
 def table(part: object) -> dict[str, Any]:
-    """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
+    """An algorithm, solver or compressor as a table: its name, the class's in lower case, and its parameters.
 
     >>> from feddyn.algorithms import FedDyn
     >>> table(FedDyn(alpha=0.1))
@@ -168,5 +177,7 @@ def _plain(value: object) -> object:
     """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
     if isinstance(value, torch.Tensor | np.generic):
         return value.tolist()
+    if isinstance(value, Compressor):
+        return table(value)
     plain = isinstance(value, str | bool | int | float | list | tuple | dict)
     return value if plain else describe(value)

@@ -16,18 +16,20 @@ from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers, Links
-from feddyn.engine.participation import Participation, Sampler
 from feddyn.engine.shield import shielded
-from feddyn.engine.trainer import HELP
+from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
 from feddyn.models.flat import Loss
+from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
+from feddyn.round.participation import Participation, Sampler
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.saving import CheckpointEvery, Saver
 from feddyn.solvers.base import Solve
+from feddyn.wire import Compressor
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
@@ -64,7 +66,7 @@ class Simulation:
             if value is not None:
                 require_whole("", name, value, least, most)
         self.plan, self.workers, self._group = plan, workers, group()
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else home(Path(out))
         setting = plan.setting()
         self._group.require_same("simulation", key(setting))
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
@@ -93,6 +95,8 @@ class Simulation:
             evaluation=plan.evaluation,
             group=self._group,
             state_memory=state_memory,
+            uplink=plan.uplink,
+            downlink=plan.downlink,
         )
 
     def _initial(self) -> dict[str, Figures]:
@@ -187,7 +191,8 @@ class Simulation:
         return target is not None and "models" in line and target.reached(line["models"], directions)
 
     def _refuse_explosion(self, line: Line) -> None:
-        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {HELP}"
+        help = advice(self.plan.algorithm, self.plan.local_solver)
+        where = f"in round {line['round']} (active devices: {', '.join(map(str, line['active']))}); {help}"
         for name, norm in line["norms"].items():
             # what starts at zero (h, c) is compared with its size after the first round
             start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)
@@ -228,6 +233,8 @@ def simulate(
     out: str | PathLike[str] | None = None,
     stack: int | None = None,
     links: Links | None = None,
+    uplink: Compressor | None = None,
+    downlink: Compressor | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
     resume: Resume = False,
@@ -240,6 +247,7 @@ def simulate(
     target: stop at the first round that reaches it. out: a new directory for the record.
     stack: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     links: how uploads are lost or late, and devices offline or slow (None: never).
+    uplink, downlink: how uploads and broadcasts are compressed, such as Quantized(bits=4) (None: not at all).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
     resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
@@ -263,6 +271,8 @@ def simulate(
         target,
         stack=stack,
         links=links,
+        uplink=uplink,
+        downlink=downlink,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
     if simulation.run.status is Status.RUNNING:

@@ -11,8 +11,8 @@ import torch
 from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
-from feddyn.engine.rehearsal import confined
 from feddyn.records.layout import Line, Status
+from feddyn.round.rehearsal import confined
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import EXPLODED
 from feddyn.search.lockstep import Group, Lockstep
@@ -102,7 +102,8 @@ def _can(plan: Plan) -> bool:
     """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
     settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    simple = plan.links is None and plan.evaluation.every == 1 and not plan.evaluation.devices
+    plain = plan.links is None and plan.uplink is None and plan.downlink is None
+    simple = plain and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
     ours = type(plan.algorithm).__module__.startswith("feddyn.")  # others need not take columns of numbers

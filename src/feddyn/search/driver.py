@@ -7,16 +7,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from feddyn.engine.evaluation import Evaluator
 from feddyn.errors import DivergenceError, InputError
 from feddyn.metrics import BUILT_IN, best, headline
 from feddyn.models.flat import FlatModel
 from feddyn.records.lines import append_lines, count, figure, read_lines, read_rounds, text
+from feddyn.round.evaluation import Evaluator
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
 from feddyn.search.space import Candidate, Outcome, Search, SearchedMethod, Trials, grid, some
-from feddyn.settings.building import plans
+from feddyn.settings.building import blame, plans
 from feddyn.settings.checking import draft
 
 FILE = "trials.jsonl"
@@ -131,15 +131,17 @@ def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def require_sound(methods: Sequence[SearchedMethod], folder: Path = Path()) -> list[str]:
     """Check every value that is searched, without any data; the sources of the data that will be needed."""
-    sources = []
+    sources, refused = [], dict[str, str]()
     for method in methods:
         first = method.first()
         trials = [{**first.changes, key: value} for key, values in method.space.items() for value in some(values)]
-        for candidate in (first, *map(method.candidate, trials)):
-            try:
-                sources.append(draft(candidate.document, folder).single["population"]["source"])
-            except InputError as error:
-                raise InputError(f"{method.label}: {error}" if len(methods) > 1 else str(error)) from None
+        try:
+            candidates = (first, *map(method.candidate, trials))
+            sources += [draft(candidate.document, folder).single["population"]["source"] for candidate in candidates]
+        except InputError as error:
+            refused[method.label] = str(error)
+    if refused:
+        raise InputError(blame(refused, len(methods)))
     return list(dict.fromkeys(sources))
 
 

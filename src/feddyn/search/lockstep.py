@@ -14,11 +14,11 @@ from torch.func import vmap
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector, models_uploaded
 from feddyn.data.stored import Stored
-from feddyn.engine.seeds import device_seeds
 from feddyn.errors import InputError
 from feddyn.metrics import Metric, classifies
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
+from feddyn.round.seeds import device_seeds
 from feddyn.solvers.base import Batchable
 from feddyn.solvers.stack import StackedWork
 

@@ -1,7 +1,7 @@
 """Settings to plans: the objects that a document asks for. docs/settings.md describes the schema."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -11,9 +11,9 @@ from torch import nn
 
 from feddyn.data.on_demand import OnDemand
 from feddyn.data.stored import Stored
-from feddyn.engine.seeds import integer
 from feddyn.errors import InputError
 from feddyn.metrics import Target
+from feddyn.round.seeds import integer
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.checking import DTYPES, Draft, draft
@@ -58,12 +58,14 @@ def plans(
     shared = {} if shared is None else shared
 
     def each(make: Callable[[T], Any], items: Sequence[tuple[str, T]]) -> list[tuple[str, Any]]:
-        found = []
+        found, refused = [], {}
         for name, item in items:
             try:
                 found.append((name, make(item)))
             except InputError as error:
-                raise InputError(f"{name}: {error}" if len(items) > 1 else str(error)) from None
+                refused[name] = str(error)
+        if refused:
+            raise InputError(blame(refused, len(items)))
         return found
 
     drafts = each(lambda single: draft(single, folder), singles)
@@ -73,13 +75,26 @@ def plans(
     return [Named(name, plan) for name, plan in each(lambda found: _plan(found, shared), drafts)]
 
 
+def blame(refused: Mapping[str, str], methods: int) -> str:
+    """The first of the sentences that were said of some methods; it names its method where it is the only one of
+    several that it was said of: what is wrong with more is wrong with what they share."""
+    name, sentence = next(iter(refused.items()))
+    alone = methods > 1 and list(refused.values()).count(sentence) == 1
+    return f"{name}: {sentence}" if alone else sentence
+
+
 def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
     """Objects for a checked setting; `shared` keeps what takes long to make for the next method of a comparison."""
 
     def once(make: Callable[..., T], *arguments: Any, key: object) -> T:
         name = f"{make.__name__} {key}"
         if name not in shared:
-            shared[name] = make(*arguments)
+            try:
+                shared[name] = make(*arguments)
+            except InputError as error:
+                shared[name] = error
+        if isinstance(shared[name], InputError):
+            raise shared[name]
         return cast(T, shared[name])
 
     single, source = found.single, found.single.get("population", {})
@@ -102,6 +117,8 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
         origin=origin,
         stack=single.get("stack", single.get("cohort")),
         links=found.links,
+        uplink=found.uplink,
+        downlink=found.downlink,
         named=found.named,
         code=found.code.files,
     )

@@ -1,9 +1,10 @@
 """Settings files as documents: read from TOML, cut into one document for each method, and changed by --set."""
 
 import copy
+import difflib
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,16 +13,21 @@ from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Evaluation, Target
 from feddyn.settings.code import Code, is_own
-from feddyn.settings.names import ALGORITHMS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
+from feddyn.settings.names import ALGORITHMS, COMPRESSORS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
 from feddyn.settings.schema import choose, parameters
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "code")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "uplink", "downlink", "code")
 SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
 """`cohort` is what `stack` was called before."""
+PLAIN: Mapping[str, Callable[..., Any]] = {"evaluation": Evaluation, "target": Target, "links": Links}
+"""Tables that name nothing, and what they make."""
+NAMES = {"algorithm.name", "solver.name", "model.name", "population.source"}
+NAMES |= {"uplink.name", "downlink.name", "target.gap", "model.dtype", "population.pooled"}
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
-ENTRY = {"label", "algorithm", "solver"}
+WIRES = ("uplink", "downlink")
+ENTRY = {"label", "algorithm", "solver", *WIRES}
 OWN = Method(Algorithm, "", "code of one's own: nothing comes with it")
 
 
@@ -102,6 +108,10 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
         if one in own:
             shared.pop(other, None)
     single = {**copy.deepcopy(common), "algorithm": dict(algorithm), "solver": {"name": "sgd", **shared, **own}}
+    for kind in WIRES:
+        if not isinstance(table := entry.get(kind, {}), dict):
+            raise InputError(f'{kind} must be a table, as in {{ name = "quantized", bits = 4 }}, not {table!r}')
+        single |= {kind: table} if table else {}
     if method.pooled:
         single["population"] = {**single.get("population", {}), "pooled": True}
         single["participation"] = 1.0
@@ -137,7 +147,31 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
             f"--set {words}: these methods go by {dict(EXCLUSIVE)[parts[1]]}; set that, or change the file"
         )
     if not changed:
-        raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {nearest('.'.join(parts), known)}")
+        raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {suggestion('.'.join(parts), known)}")
+
+
+def suggestion(key: str, known: Collection[str]) -> str:
+    """The tail of an error sentence about a key: the known one of that name in some table, else one like it in its own
+    table, or all of that table.
+
+    >>> suggestion("lr", ["rounds", "solver.lr"]), suggestion("algorithm.mu", ["algorithm.name", "algorithm.alpha"])
+    ("did you mean 'solver.lr'?", 'known: algorithm.alpha, algorithm.name')
+    """
+    table, _, name = key.rpartition(".")
+    if found := sorted(other for other in known if other.rpartition(".")[2] == name):
+        return f"did you mean {' or '.join(map(repr, found))}?"
+    if mine := {other.rpartition(".")[2]: other for other in known if table and other.startswith(f"{table}.")}:
+        close = difflib.get_close_matches(name, mine, n=1)
+        return f"did you mean {mine[close[0]]!r}?" if close else f"known: {', '.join(sorted(mine.values()))}"
+    return nearest(key, known)
+
+
+def every_key() -> set[str]:
+    """Every key that some setting may have, of names that feddyn knows."""
+    kinds = {"algorithm": ALGORITHMS, "solver": SOLVERS, "population": SOURCES, "model": MODELS}
+    made = [(table, make) for table, known in kinds.items() for make in known.values()]
+    made += [(kind, make) for kind in WIRES for make in COMPRESSORS.values()] + list(PLAIN.items())
+    return {f"{table}.{key}" for table, make in made for key in parameters(make)} | NAMES | set(SCALARS)
 
 
 def keys(single: Document, code: Code) -> set[str]:
@@ -147,11 +181,11 @@ def keys(single: Document, code: Code) -> set[str]:
         "solver": code.choose(SOLVERS, single["solver"], "name", "solver"),
         "population": code.choose(SOURCES, single.get("population", {}), "source", "population"),
         "model": code.choose(MODELS, single.get("model", {}), "name", "model"),
-        "evaluation": Evaluation,
-        "target": Target,
-        "links": Links,
+        **PLAIN,
     }
+    for kind in WIRES:
+        if single.get(kind, {}).get("name", "none") != "none":
+            made[kind] = code.choose(COMPRESSORS, single[kind], "name", kind)
     keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
     keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}
-    names = {"algorithm.name", "solver.name", "model.name", "population.source"}
-    return keys | names | set(SCALARS) | {"target.gap", "model.dtype", "population.pooled"}
+    return keys | NAMES | set(SCALARS)

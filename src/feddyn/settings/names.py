@@ -16,6 +16,7 @@ from feddyn.models import zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
 from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
+from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "cnn": zoo.cnn,
     "lstm": zoo.lstm,
     "resnet18": zoo.resnet18,
+}
+COMPRESSORS: Mapping[str, Callable[..., Compressor]] = {
+    "quantized": Quantized,
+    "sign": Sign,
+    "topk": TopK,
+    "randomk": RandomK,
 }
 LOSSES: Mapping[str, Loss] = {"cross-entropy": nn.functional.cross_entropy, "mse": nn.functional.mse_loss}
 

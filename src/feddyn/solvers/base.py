@@ -25,6 +25,8 @@ class Solver(ABC):
     """Whether solutions have a path, which methods such as SCAFFOLD need."""
     in_steps: bool = False
     """Whether it works in the steps of `work.steps`, of which a slow device gets only a part done."""
+    remedy: str = "smaller steps"
+    """What of its own parameters usually helps where training diverges."""
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ class OneStep(Solver):
 
     lr: Scalar | None = None
     weight_decay: float = 0.0
+    remedy = "a smaller lr, or without one a larger penalty (alpha), which makes the step shorter"
 
     def __post_init__(self) -> None:
         require_number("OneStep", "weight_decay", self.weight_decay, zero=True)

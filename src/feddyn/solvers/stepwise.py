@@ -30,6 +30,7 @@ class Stepwise(Batchable):
     clip: float | None = None
     steps: int | None = None
     halve_every: int | None = None
+    remedy = "a smaller lr, lr_decay below 1, clip"
 
     def require_sense(self) -> None:
         """Refuse parameters that make no sense."""

@@ -16,10 +16,10 @@ from torch import nn
 from feddyn.algorithms.base import Vector
 from feddyn.checks import require_number, require_whole
 from feddyn.data.population import Population
-from feddyn.engine.participation import Participation, Sampler
-from feddyn.engine.rehearsal import try_out
 from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.participation import Participation, Sampler
+from feddyn.round.rehearsal import try_out
 from feddyn.solvers.work import Work
 from feddyn.theory import exact, one_step
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from feddyn.wire.bits import WIDEST, Reader, Whole, count, packed, refusal, rice
+from feddyn.wire.bits import Reader, Whole, count, packed, refusal, rice
 
 EMPTY, LEAST, MOST = -128, -126, 127
 """Exponents: of a group of zeros, the least and the most of all others."""

@@ -74,7 +74,7 @@ class CommonModel:
         plain = sum(vector.nbytes for name, vector in sent.down.items() if name not in self.moved)
         history = [*self.history, sent.messages]
         away = [self.rounds + 1 - int(self.known[k]) for k in devices]
-        found = {count: plain for count in set(away)}
+        found = dict.fromkeys(set(away), plain)
         for name in self.moved:
             for count, length in self._lengths(name, sent, [messages[name] for messages in history], found).items():
                 found[count] += HEADING + length

@@ -13,7 +13,7 @@ a contraction wherever <c, v> > 0, and the step is never so large that all codes
 take a byte, and sums of messages are exact, so that a device that was away can be sent the sum of what it missed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, final
 
 import numpy as np
@@ -34,16 +34,16 @@ PER = ("layer", "block", "model")
 class Quantized(Compressor):
     """`bits` (8, 4, 2 or 1) a coordinate at most; messages are entropy-coded, and often much shorter.
 
-    per: what shares a scale, a 'layer', a 'block' of so many coordinates of a layer, or the 'model'. rounding: 'nearest'
-    or 'stochastic', which is right in the mean. step: how coarse, in root mean squares of what shares the scale; a
-    larger one makes shorter messages and larger errors.
+    per: what shares a scale, a 'layer', a 'block' of so many coordinates of a layer, or the 'model'. rounding: to the
+    'nearest', or 'stochastic', which is right in the mean. step: how coarse, in root mean squares of what shares the
+    scale; a larger one makes shorter messages and larger errors.
     """
 
     bits: int
     per: Literal["layer", "block", "model"] = "layer"
     rounding: Literal["nearest", "stochastic"] = "nearest"
     step: float | None = None
-    block: int = 256
+    block: int = field(default=256, metadata={"unsaid": 256})
 
     def __post_init__(self) -> None:
         if self.bits not in STEPS or isinstance(self.bits, bool):
@@ -90,7 +90,7 @@ class Quantized(Compressor):
         return groups(parts, self.block if self.per == "block" else None)
 
 
-def Sign(per: Literal["layer", "block", "model"] = "layer", block: int = 256) -> Quantized:
+def Sign(per: Literal["layer", "block", "model"] = "layer", block: int = 256) -> Quantized:  # noqa: N802
     """The sign of every coordinate times the mean magnitude: `Quantized` with one bit."""
     return Quantized(1, per, block=block)
 

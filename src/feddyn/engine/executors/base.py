@@ -8,8 +8,8 @@ from typing import TypeAlias
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.engine.evaluation import Part
 from feddyn.engine.trainer import Task
+from feddyn.round.evaluation import Part
 
 Chunk: TypeAlias = tuple[int, int]
 """A model, by its place in a list, and a chunk of the samples it is evaluated on."""

@@ -20,14 +20,14 @@ from typing import Any, TypeAlias, final
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.engine.evaluation import Evaluator, Part
 from feddyn.engine.executors.base import Chunk, Executor, placed
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.memory import keep_freed_memory, shared
 from feddyn.engine.shield import SIGNALS
-from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import Task, Trainer
 from feddyn.errors import FeddynError, InputError
+from feddyn.round.evaluation import Evaluator, Part
+from feddyn.round.sums import zeros
 
 Job: TypeAlias = Task | list[Chunk]
 """What a worker is sent: devices to train, or chunks to evaluate."""

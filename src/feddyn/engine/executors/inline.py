@@ -6,11 +6,11 @@ from typing import final
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.engine.evaluation import Evaluator, Part
 from feddyn.engine.executors.base import Chunk, Executor, placed
-from feddyn.engine.rehearsal import confined
-from feddyn.engine.sums import zeros
 from feddyn.engine.trainer import Task, Trainer
+from feddyn.round.evaluation import Evaluator, Part
+from feddyn.round.rehearsal import confined
+from feddyn.round.sums import zeros
 
 
 @final

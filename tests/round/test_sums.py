@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddyn.engine.sums import ExactSums, zeros
+from feddyn.round.sums import ExactSums, zeros
 
 
 def total(sums: ExactSums, terms: torch.Tensor, groups: int = 1) -> torch.Tensor:

@@ -9,8 +9,8 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.engine import evaluation
-from feddyn.engine.seeds import Purpose, integer
+from feddyn.round import evaluation
+from feddyn.round.seeds import Purpose, integer
 
 ROWS = 12
 

@@ -1,16 +1,19 @@
 """A rehearsal on a few samples, so that what does not fit together is refused before any work is done."""
 
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
 from feddyn.data.population import Population
-from feddyn.errors import InputError
+from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel
 
 
@@ -33,6 +36,56 @@ def try_out(model: FlatModel, population: Population) -> None:
                 f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
                 "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
             )
+
+
+def try_method(algorithm: Algorithm, theta: Vector, devices: int) -> None:
+    """Go through a round of one device with a method that may be somebody's own; refuse what is not as it should be."""
+
+    def call(name: str, *words: Any) -> Any:
+        try:
+            return getattr(algorithm, name)(*words)
+        except FeddynError:
+            raise
+        except Exception as error:  # whatever somebody's own code raises
+            what = " ".join(str(error).split())
+            raise InputError(f"{where}.{name} fails when it is tried out: {type(error).__name__}: {what}") from error
+
+    def vectors(name: str, found: object) -> State:
+        if isinstance(found, dict) and all(isinstance(vector, torch.Tensor) for vector in found.values()):
+            return found
+        raise InputError(f"{where}.{name} must give vectors by name, as in {{'theta': ...}}, not {_kind(found)}")
+
+    where = type(algorithm).__name__
+    server = vectors("server", call("server", theta))
+    if "theta" not in server:
+        raise InputError(f"{where}.server must give the server's model as 'theta'; it gives: {', '.join(server)}")
+    device = vectors("device", call("device", theta))
+    down = vectors("broadcast", call("broadcast", server))
+    if not isinstance(problem := call("problem", down, device, 0.5), Problem):
+        raise InputError(f"{where}.problem must give a Problem, not {_kind(problem)}")
+    reported = call("report", down, device, 0.5, Solution(theta, 1.0))
+    if not isinstance(reported, tuple) or len(reported) != 2:
+        raise InputError(
+            f"{where}.report must give two things, the device's state and its upload, not {_kind(reported)}"
+        )
+    _, upload = (vectors("report", part) for part in reported)
+    require_whole_state(algorithm, server, vectors("aggregate", call("aggregate", server, upload, 1, devices)))
+
+
+def require_whole_state(algorithm: Algorithm, before: State, after: State) -> None:
+    """The server's state has the same vectors after every round."""
+    kinds, found = ({name: tuple(vector.shape) for name, vector in state.items()} for state in (before, after))
+    if kinds != found:
+        words = f"aggregate must give the whole of the server's state, {_listed(kinds)}, not {_listed(found)}"
+        raise InputError(f"{type(algorithm).__name__}: {words}")
+
+
+def _listed(kinds: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} of {math.prod(shape)}" for name, shape in kinds.items()) or "nothing"
+
+
+def _kind(found: object) -> str:
+    return "nothing (is there a return?)" if found is None else f"a {type(found).__name__}"
 
 
 def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) -> None:

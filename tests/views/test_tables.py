@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.reports.curves import convergence
-from feddyn.reports.tables import Table, comparison
+from feddyn.views.tables import Table, comparison
 
 
 def summary(transmitted: int, *, reached: bool, status: str = "finished") -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from feddyn.engine.seeds import derive
 from feddyn.errors import InputError
+from feddyn.round.seeds import derive
 
 Participation: TypeAlias = float | int | Sequence[Sequence[int]]
 """A float in (0, 1]: each device with that probability (1.0: everybody). An int of 1 or more: so many devices, drawn

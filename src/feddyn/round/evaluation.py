@@ -9,10 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Vector
 from feddyn.data.population import Population
-from feddyn.engine.rehearsal import telling_rows
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, accuracy, classifies, ratio
 from feddyn.models.flat import FlatModel
+from feddyn.round.rehearsal import telling_rows
 
 Part: TypeAlias = list[float]
 """The sums of a batch of samples: the loss, how many samples, then those of each metric."""

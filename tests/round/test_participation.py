@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from feddyn.engine.participation import Sampler
+from feddyn.round.participation import Sampler
 
 
 def test_everybody_one_device_and_a_schedule() -> None:

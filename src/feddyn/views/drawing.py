@@ -1,0 +1,28 @@
+"""What all figures share: an empty one, the methods' colours, and labels in which nothing is a formula."""
+
+from typing import TYPE_CHECKING, Any
+
+from feddyn.errors import FeddynError
+from feddyn.views.tables import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
+
+
+def figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise FeddynError("plots need matplotlib: pip install 'feddyn[report]'") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def legend(axes: "Axes", **how: Any) -> None:
+    """Labels are anybody's: nothing in them is a formula."""
+    for text in axes.legend(frameon=False, **how).get_texts():
+        text.set_text(visible(text.get_text()))
+        text.set_parse_math(False)
