@@ -51,14 +51,11 @@ class Reader:
     def packed(self, count: int, width: int) -> Whole:
         """So many numbers of `width` bits each."""
         value = np.zeros(count, np.int64)
-        for at in range(0, width - 7, 8):
-            value |= self.take(count).astype(np.int64) << at
-        if rest := width % 8:
-            bits = np.unpackbits(self.take(-(-count * rest // 8)), count=count * rest).reshape(count, rest)
-            top = bits[:, 0].copy()
-            for place in range(1, rest):
-                top |= bits[:, place] << np.uint8(place)
-            value |= top.astype(np.int64) << (width - rest)
+        for at in range(0, width, 8):
+            byte = np.zeros(count, np.uint8)
+            for place in range(min(8, width - at)):
+                byte |= np.unpackbits(self.take(-(-count // 8)), count=count) << np.uint8(place)
+            value |= byte.astype(np.int64) << at
         return value
 
     def rice(self, count: int) -> Whole:
@@ -96,12 +93,11 @@ def count(value: int) -> bytes:
 
 
 def packed(value: Whole, width: int) -> bytes:
-    """Numbers of `width` bits each: whole bytes first, then the bits that are left."""
-    parts = [((value >> at) & 255).astype(np.uint8).tobytes() for at in range(0, width - 7, 8)]
-    if rest := width % 8:
-        top = (value >> (width - rest)).astype(np.uint8)
-        bits = top[:, None] >> np.arange(rest, dtype=np.uint8) & np.uint8(1)
-        parts.append(np.packbits(bits).tobytes())
+    """Numbers of `width` bits each: the lowest bits of all of them, then the next ones, and so on."""
+    parts = []
+    for at in range(0, width, 8):
+        byte = (value >> at).astype(np.uint8)
+        parts += [np.packbits(byte & np.uint8(1 << place)).tobytes() for place in range(min(8, width - at))]
     return b"".join(parts)
 
 
@@ -110,10 +106,9 @@ def rice(value: Whole) -> bytes:
     total, number = int(value.sum()), len(value)
     if total == 0:
         return bytes([NOTHING])
-    middle = (total // number).bit_length()
-    length, width = min((int((value >> r).sum()) + r * number, r) for r in range(max(0, middle - 2), middle + 1))
+    middle = (total // number).bit_length()  # the best r is this one or the one before
+    length, width = min((int((value >> r).sum()) + r * number, r) for r in range(max(0, middle - 1), middle + 1))
     zeros = length - width * number
     bits = np.zeros(zeros + number, np.uint8)
     bits[np.cumsum((value >> width) + 1) - 1] = 1
-    low = packed(value & ((1 << width) - 1), width)
-    return bytes([width]) + count(zeros) + np.packbits(bits).tobytes() + low
+    return bytes([width]) + count(zeros) + np.packbits(bits).tobytes() + packed(value, width)

@@ -1,20 +1,23 @@
 """Vectors of whole numbers, with a power of two as the scale of each group of them, as bytes.
 
-Most are 0, or small: written are the distances between those that are not 0, their signs, and their magnitudes less 1,
-the first and the last in a Rice code; or all of them with so many bits each, whichever is shorter.
+Most are small: written are the places of those that are not 0 (a bit a place or, where there are few of them or of the
+others, a Rice code of the distances between these), their signs, and a Rice code of their magnitudes less 1. Where it is
+shorter, all of them are written with so many bits each.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from feddyn.wire.bits import Reader, Whole, count, packed, refusal, rice
 
+Chosen: TypeAlias = npt.NDArray[np.bool_]
 EMPTY, LEAST, MOST = -128, -126, 127
 """Exponents: of a group of zeros, the least and the most of all others."""
-SPARSE, DENSE = 0, 1
+PLACES, PACKED = 0, 1
+FEW, SOME, MOST_OF_THEM = 0, 1, 2
 
 
 class Groups(NamedTuple):
@@ -46,13 +49,12 @@ def write(codes: Whole, exponents: Whole, width: int) -> bytes:
     heading = rice(np.where(steps < 0, -2 * steps - 1, 2 * steps))
     if width == 1:
         return heading + np.packbits(codes > 0).tobytes()
-    places = np.flatnonzero(codes)
-    values = codes[places]
-    distances, signs, magnitudes = np.diff(places, prepend=-1) - 1, np.packbits(values < 0), np.abs(values) - 1
-    sparse = count(len(places)) + rice(distances) + signs.tobytes() + rice(magnitudes)
-    if len(sparse) <= len(codes) * width // 8:
-        return heading + bytes([SPARSE]) + sparse
-    return heading + bytes([DENSE]) + packed(codes + (1 << width - 1), width)
+    filled = codes != 0
+    values = codes[filled]
+    places = write_places(filled) + np.packbits(values < 0).tobytes() + rice(np.abs(values) - 1)
+    if len(places) <= len(codes) * width // 8:
+        return heading + bytes([PLACES]) + places
+    return heading + bytes([PACKED]) + packed(codes + (1 << width - 1), width)
 
 
 def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Whole, Whole]:
@@ -63,14 +65,16 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Whole, Who
         raise refusal("a scale beyond all numbers")
     if width == 1:
         return 2 * reader.packed(size, 1) - 1, exponents
-    if (kind := reader.byte()) == DENSE:
+    if (kind := reader.byte()) == PACKED:
         codes = reader.packed(size, width) - (1 << width - 1)
-    elif kind == SPARSE:
+    elif kind == PLACES:
         codes = np.zeros(size, np.int64)
         places = read_places(reader, size)
-        negative = np.unpackbits(reader.take(-(-len(places) // 8)), count=len(places)).astype(np.bool_)
-        values = reader.rice(len(places)) + 1
-        codes[places] = np.where(negative, -values, values)
+        number = int(places.sum()) if places.dtype == np.bool_ else len(places)
+        negative = np.unpackbits(reader.take(-(-number // 8)), count=number).view(np.bool_)
+        values = reader.rice(number) + 1
+        np.negative(values, out=values, where=negative)
+        codes[places] = values
     else:
         raise refusal(f"codes of the kind {kind}")
     if size and not -(1 << width - 1) < codes.min() <= codes.max() < 1 << width - 1:
@@ -78,15 +82,28 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Whole, Who
     return codes, exponents
 
 
-def read_places(reader: Reader, size: int) -> Whole:
-    """Rising numbers below `size`: how many there are, and their distances."""
+def write_places(filled: Chosen) -> bytes:
+    """Which coordinates are meant."""
+    number = int(np.count_nonzero(filled))
+    if 2 * len(filled) <= 5 * number <= 3 * len(filled):  # a bit each is about as short as a Rice code
+        return bytes([SOME]) + np.packbits(filled).tobytes()
+    few = 2 * number < len(filled)
+    distances = np.diff(np.flatnonzero(filled if few else ~filled), prepend=-1) - 1
+    return bytes([FEW if few else MOST_OF_THEM]) + count(len(distances)) + rice(distances)
+
+
+def read_places(reader: Reader, size: int) -> Chosen | Whole:
+    """Which of so many coordinates are meant: a mask, or their places."""
+    if (kind := reader.byte()) == SOME:
+        return np.unpackbits(reader.take(-(-size // 8)), count=size).view(np.bool_)
+    if kind not in (FEW, MOST_OF_THEM):
+        raise refusal(f"places of the kind {kind}")
     distances = reader.rice(reader.count(size))
     places: Whole = np.cumsum(distances + 1) - 1
     if len(places) and (int(distances.max()) >= size or places[-1] >= size):
         raise refusal(f"a coordinate beyond {size}")
-    return places
-
-
-def write_places(places: Whole) -> bytes:
-    """Rising numbers: how many there are, and their distances."""
-    return count(len(places)) + rice(np.diff(places, prepend=-1) - 1)
+    if kind == FEW:
+        return places
+    filled = np.ones(size, np.bool_)
+    filled[places] = False
+    return filled

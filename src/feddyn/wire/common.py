@@ -19,17 +19,23 @@ from feddyn.errors import FeddynError
 from feddyn.wire.base import Compressor, Numbers, Sizes
 from feddyn.wire.exact import write_exactly
 
-KEPT = 16
+KEPT = 32
 """Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
 HEADING = 2
 """Bytes before what a device is sent: which of the three ways it is, and of how many broadcasts."""
 
 
+REMEMBERED = 128 << 20
+"""Bytes of memory for the vectors that the newest messages stand for; of others they are decoded again."""
+
+
 class Message(NamedTuple):
-    """A broadcast vector as it was sent, and whether adding it to the ones before was exact."""
+    """A broadcast vector as it was sent, whether adding it to the ones before was exact, and what it stands for (None:
+    that is in the message)."""
 
     data: bytes
     exact: bool
+    change: Vector | None = None
 
 
 class Broadcast(NamedTuple):
@@ -65,7 +71,7 @@ class CommonModel:
             change = self.compressor.decode(data, self.sizes).to(before)
             after = before + change
             exact = torch.equal(after - change, before) and torch.equal(after - before, change)
-            moved[name], messages[name] = after, Message(data, exact)
+            moved[name], messages[name] = after, Message(data, exact, change.cpu())
             down[name] = (start + after).to(target)
         return Broadcast(down, moved, messages)
 
@@ -92,7 +98,8 @@ class CommonModel:
             apart += len(message.data)
             exact &= message.exact or count == 1
             if exact and remembered > 1:
-                change = self.compressor.decode(message.data, self.sizes)
+                change = message.change
+                change = self.compressor.decode(message.data, self.sizes) if change is None else change
                 total = change if count == 1 else total + change
             if count in counts:
                 sum_ = len(self._exactly(total)) if exact and count > 1 else apart
@@ -110,6 +117,10 @@ class CommonModel:
         """Make a broadcast the last one, which these devices have heard."""
         self.rounds += 1
         self.moved, self.history = sent.moved, [*self.history, sent.messages][-KEPT:]
+        age = REMEMBERED // (1 + sum(vector.nbytes for vector in self.moved.values()))
+        if age < len(self.history):
+            old = self.history[-1 - age]
+            old |= {name: message._replace(change=None) for name, message in old.items()}
         self.known[list(devices)] = self.rounds
 
     def vectors(self) -> dict[str, Vector]:

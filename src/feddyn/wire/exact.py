@@ -8,24 +8,33 @@ import numpy as np
 
 from feddyn.wire.base import Numbers, Sizes
 from feddyn.wire.bits import WIDEST, Reader, refusal
-from feddyn.wire.codes import EMPTY, LEAST, MOST, groups, read, scales, write
+from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, groups, read, scales, write
 
 MULTIPLES, FLOATS = 0, 1
 
 
 def write_exactly(vector: Numbers, sizes: Sizes) -> bytes:
     """A vector of finite numbers of float64."""
-    where = groups(tuple(size for size in sizes if size))
-    units = np.minimum.reduceat(np.where(vector == 0, np.inf, _lowest_bits(vector)), where.starts)
-    exponents = np.where(np.isinf(units), EMPTY, np.frexp(np.where(np.isinf(units), 1.0, units))[1] - 1)
-    filled = exponents[exponents != EMPTY]
-    if len(filled) == 0 or (filled.min() >= LEAST and filled.max() <= MOST):
-        multiples = vector / np.repeat(np.where(np.isinf(units), 1.0, units), where.sizes)
-        if np.abs(multiples).max(initial=0.0) < 2.0 ** (WIDEST - 1):
-            short = write(multiples.astype(np.int64), exponents.astype(np.int64), WIDEST)
-            if len(short) < vector.nbytes:
-                return bytes([MULTIPLES]) + short
-    return bytes([FLOATS]) + vector.astype("<f8").tobytes()
+    short = _multiples(vector, groups(tuple(size for size in sizes if size)))
+    if short is None or len(short) >= vector.nbytes:
+        return bytes([FLOATS]) + vector.astype("<f8").tobytes()
+    return bytes([MULTIPLES]) + short
+
+
+def _multiples(vector: Numbers, where: Groups) -> bytes | None:
+    """The numbers as multiples of powers of two; None where they are not, or too large ones."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    finest = int(np.frexp(largest)[1]) - (WIDEST - 1)  # in units of 2^finest the largest number has so many bits
+    if largest > 0 and not LEAST <= finest <= MOST - WIDEST:
+        return None
+    scaled = np.ldexp(vector, -finest)
+    whole = scaled.astype(np.int64)
+    if not np.array_equal(whole, scaled):
+        return None
+    bits = np.bitwise_or.reduceat(whole, where.starts)
+    shift = np.where(bits == 0, 0, np.frexp((bits & -bits).astype(np.float64))[1] - 1)
+    exponents = np.where(bits == 0, EMPTY, finest + shift)
+    return write(whole >> np.repeat(shift, where.sizes), exponents, WIDEST)
 
 
 def read_exactly(reader: Reader, sizes: Sizes) -> Numbers:
@@ -37,11 +46,3 @@ def read_exactly(reader: Reader, sizes: Sizes) -> Numbers:
     where = groups(tuple(size for size in sizes if size))
     codes, exponents = read(reader, sum(sizes), len(where.sizes), WIDEST)
     return codes * scales(exponents, where)
-
-
-def _lowest_bits(vector: Numbers) -> Numbers:
-    """The value of the lowest bit that is set in each number: the number less what it is without that bit."""
-    bits = vector.view(np.int64)
-    without = (bits & (bits - 1)).view(np.float64)
-    power = bits & ((1 << 52) - 1) == 0  # no bit is set but the leading one, which is not written
-    return np.abs(np.where(power, vector, vector - without))

@@ -24,7 +24,7 @@ from feddyn.wire.base import Compressor, Numbers, Sizes
 from feddyn.wire.bits import Reader, Whole
 from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, groups, read, scales, write
 
-STEPS = {8: 0.1, 4: 0.5, 2: 1.5, 1: 1.0}
+STEPS = {8: 0.25, 4: 1.0, 2: 2.0, 1: 1.0}
 """Steps in root mean squares of a group. Updates of networks have heavy tails: what is beyond L steps is sent later."""
 PER = ("layer", "block", "model")
 

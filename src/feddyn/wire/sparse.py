@@ -31,16 +31,17 @@ class TopK(Compressor):
         _require("TopK", self.fraction, self.values)
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
-        count, magnitude = _count(self.fraction, len(vector)), np.abs(vector)
-        if count < len(vector):
-            places = np.argpartition(magnitude, len(vector) - count)[len(vector) - count :]
-            places = np.sort(places[magnitude[places] > 0])
-        else:
-            places = np.flatnonzero(vector)
-        return write_places(places) + _write_values(self.values, vector, places, sizes, seed)
+        filled = vector != 0
+        if (count := _count(self.fraction, len(vector))) < len(vector):
+            largest = np.argpartition(np.abs(vector), len(vector) - count)[len(vector) - count :]
+            chosen = np.zeros_like(filled)
+            chosen[largest] = True
+            filled &= chosen
+        return write_places(filled) + _write_values(self.values, vector, np.flatnonzero(filled), sizes, seed)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
-        return _read_values(self.values, reader, read_places(reader, sum(sizes)), sizes)
+        places = np.arange(sum(sizes))[read_places(reader, sum(sizes))]
+        return _read_values(self.values, reader, places, sizes)
 
 
 @final
