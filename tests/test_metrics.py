@@ -93,8 +93,10 @@ def test_a_metric_has_a_direction_everywhere(unbalanced: Stored, tmp_path: Path)
     assert directions(record.setting)["perplexity"] == "lower"
     report = make([tmp_path], tmp_path / "report")
     assert not report.missing
-    rows = [row for table in report.tables for row in table.rows]
-    assert {row[5]: row[6] for row in rows} == {"-": f"perplexity {values[2]:.4f}", "2": f"perplexity {values[1]:.4f}"}
+    (table,) = report.tables
+    at = [table.columns.index(name) for name in ("ran", "perplexity at the end", "best")]
+    ends = [["3", f"{values[2]:.4f}", f"{values[2]:.4f}"], ["2", f"{values[1]:.4f}", f"{values[1]:.4f}"]]
+    assert [[row[place] for place in at] for row in table.rows] == ends
 
 
 def test_the_rule_for_the_headline_is_one() -> None:
@@ -138,7 +140,7 @@ def test_the_servers_model_on_every_device(unbalanced: Stored, tmp_path: Path) -
     assert line["q10"] == pytest.approx(np.quantile(hits, 0.1))
     assert line["deviation"] == pytest.approx(np.std(hits))
     record = feddyn.load(tmp_path / "1")
-    assert record.devices == json.loads(json.dumps(columns))
+    assert record.on_devices == json.loads(json.dumps(columns))
     assert record.columns["on_devices.loss.worst"][-1] == max(columns["loss"])
     assert spread([3.0], "lower") == {**dict.fromkeys(("worst", "q10", "median", "q90", "best"), 3.0), "deviation": 0.0}
 

@@ -7,16 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __getattr__
+    from feddyn.algorithms import AdaBest as AdaBest
     from feddyn.algorithms import Algorithm as Algorithm
+    from feddyn.algorithms import FedACG as FedACG
+    from feddyn.algorithms import FedAdam as FedAdam
     from feddyn.algorithms import FedAvg as FedAvg
+    from feddyn.algorithms import FedAvgM as FedAvgM
+    from feddyn.algorithms import FedDC as FedDC
+    from feddyn.algorithms import FedDR as FedDR
     from feddyn.algorithms import FedDyn as FedDyn
     from feddyn.algorithms import FedProx as FedProx
     from feddyn.algorithms import FedSplit as FedSplit
+    from feddyn.algorithms import FedYogi as FedYogi
     from feddyn.algorithms import Problem as Problem
     from feddyn.algorithms import Scaffold as Scaffold
     from feddyn.algorithms import Solution as Solution
     from feddyn.data.datasets.synthetic import synthetic as synthetic
     from feddyn.data.population import Population as Population
+    from feddyn.doctor.diagnosis import diagnose as diagnose
     from feddyn.engine.links import Links as Links
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
@@ -25,13 +33,12 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.metrics import Metric as Metric
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
-    from feddyn.records.reader import RunRecord as RunRecord
-    from feddyn.records.reader import load as load
     from feddyn.runs.plan import Plan as Plan
     from feddyn.runs.run import Run as Run
     from feddyn.runs.saving import CheckpointEvery as CheckpointEvery
     from feddyn.runs.simulation import Simulation as Simulation
     from feddyn.runs.simulation import simulate as simulate
+    from feddyn.settings.loading import load as load
     from feddyn.solvers import SGD as SGD
     from feddyn.solvers import AdamW as AdamW
     from feddyn.solvers import Exact as Exact
@@ -39,6 +46,8 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.solvers import Solver as Solver
     from feddyn.solvers import Work as Work
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
+    from feddyn.views.comparison import Comparison as Comparison
+    from feddyn.views.comparison import compare as compare
     from feddyn.wire import Compressor as Compressor
     from feddyn.wire import Quantized as Quantized
     from feddyn.wire import RandomK as RandomK
@@ -47,11 +56,18 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
 
 _HOMES = {
     "feddyn.algorithms": (
+        "AdaBest",
         "Algorithm",
+        "FedACG",
+        "FedAdam",
         "FedAvg",
+        "FedAvgM",
+        "FedDC",
+        "FedDR",
         "FedDyn",
         "FedProx",
         "FedSplit",
+        "FedYogi",
         "Problem",
         "Scaffold",
         "Solution",
@@ -61,14 +77,16 @@ _HOMES = {
     "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
     "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.records.reader": ("RunRecord", "load"),
     "feddyn.metrics": ("Evaluation", "Metric", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),
     "feddyn.runs.simulation": ("Simulation", "simulate"),
     "feddyn.runs.saving": ("CheckpointEvery",),
+    "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),
+    "feddyn.doctor.diagnosis": ("diagnose",),
+    "feddyn.views.comparison": ("Comparison", "compare"),
     "feddyn.wire": ("Compressor", "Quantized", "RandomK", "Sign", "TopK"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

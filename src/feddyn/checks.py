@@ -10,17 +10,17 @@ LARGEST = 2**63 - 1
 """Of whole numbers: the largest that TOML has."""
 
 
-def require_number(where: str, name: str, value: object, *, zero: bool = False) -> None:
+def require_number(where: str, name: str, value: object, *, zero: bool = False, below: float = math.inf) -> None:
     """Refuse a parameter that is not a finite number (or column of numbers) above zero; with `zero`, at it too."""
     torch = sys.modules.get("torch")  # who has a column has imported it; who has none need not
     if torch is not None and isinstance(value, torch.Tensor):
-        if bool((value.isfinite() & ((value >= 0) if zero else (value > 0))).all()):
+        if bool((value.isfinite() & ((value >= 0) if zero else (value > 0)) & (value < below)).all()):
             return
     elif isinstance(value, Real) and not isinstance(value, bool):
         number = _float(value)
-        if math.isfinite(number) and (number > 0 or (zero and number == 0)):
+        if math.isfinite(number) and (number > 0 or (zero and number == 0)) and number < below:
             return
-    least = f"{'of at least' if zero else 'above'} 0"
+    least = f"{'of at least' if zero else 'above'} 0{'' if below == math.inf else f' and below {below:g}'}"
     raise InputError(f"{where}: {name} must be a finite number {least}, not {_shown(value)}")
 
 

@@ -15,6 +15,7 @@ import sysconfig
 import types
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,36 @@ def _of_a_library(part: types.FunctionType | type) -> bool:
         return root != "__main__"
     file = getattr(sys.modules.get(root), "__file__", None)
     return file is not None and installed(Path(file))
+
+
+def table(part: object) -> dict[str, Any]:
+    """An algorithm, solver or compressor as a table: its name, the class's in lower case, and its parameters.
+
+    >>> from feddyn.algorithms import FedDyn
+    >>> table(FedDyn(alpha=0.1))
+    {'name': 'feddyn', 'alpha': 0.1}
+    """
+    known = type(part).__module__.startswith("feddyn.")
+    if not known:
+        return {"memory": True, **describe(part), **fields_of(part)}
+    return {"name": type(part).__name__.lower(), **fields_of(part)}
+
+
+def fields_of(part: object) -> dict[str, Any]:
+    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
+    field out."""
+    if not is_dataclass(part):
+        return {}
+    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
+    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
+    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
+
+
+def _plain(value: object) -> object:
+    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
+    if isinstance(value, torch.Tensor | np.generic):
+        return value.tolist()
+    if is_dataclass(value) and type(value).__module__.startswith("feddyn."):
+        return table(value)
+    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
+    return value if plain else describe(value)

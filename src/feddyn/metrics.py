@@ -21,9 +21,9 @@ Name: TypeAlias = Literal["server", "active", "all"]
 Better: TypeAlias = Literal["higher", "lower"]
 Figures: TypeAlias = dict[str, float]
 Sums: TypeAlias = Sequence[float]
-BUILT_IN: Mapping[str, Better] = {"loss": "lower", "accuracy": "higher", "objective": "lower"}
-"""The metrics that need not be asked for. The objective, what is minimised, is the training loss plus
-weight_decay/2 ||theta||^2; there is one where models are evaluated on the training data."""
+BUILT_IN: Mapping[str, Better] = {"loss": "lower", "accuracy": "higher", "perplexity": "lower", "objective": "lower"}
+"""The metrics that need not be asked for, where there are such. The objective, what is minimised, is the training loss
+plus weight_decay/2 ||theta||^2; there is one where models are evaluated on the training data."""
 
 
 def ratio(sums: Sums) -> float:
@@ -60,18 +60,83 @@ def top(k: int) -> Metric:
     require_whole("metric top", "k", k, 1)
 
     def sums(output: "torch.Tensor", y: "torch.Tensor") -> "tuple[torch.Tensor, int]":
-        return (output.topk(min(k, output.shape[-1])).indices == y[:, None]).sum(), len(y)
+        found = scores(output)
+        return (found.topk(min(k, found.shape[-1])).indices == y[:, None]).sum(), len(y)
 
     return Metric(f"top{k}", sums)
 
 
-accuracy = Metric("accuracy", lambda output, y: ((output.argmax(-1) == y).sum(), len(y)))
+def scores(output: Any) -> Any:
+    """What a model says of classes or labels: its output or, where that is a dict, the `logits` in it."""
+    return output.get("logits") if isinstance(output, Mapping) else output
+
+
+accuracy = Metric("accuracy", lambda output, y: ((scores(output).argmax(-1) == y).sum(), len(y)))
 """How often the class that the model finds most likely is the right one."""
 
 
-def classifies(output: "torch.Tensor", y: "torch.Tensor") -> bool:
-    """Whether outputs are scores of classes and targets the numbers of classes, so that there is an accuracy."""
-    return not y.is_floating_point() and y.dim() == 1 and output.dim() == 2 and output.shape[1] > 1
+def label_accuracy(threshold: float) -> Metric:
+    """How many of all labels, each 0 or 1, are on the right side of a threshold."""
+
+    def sums(output: Any, y: "torch.Tensor") -> "tuple[torch.Tensor, int]":
+        return ((scores(output).reshape(y.shape) > threshold) == (y > 0.5)).sum(), y.numel()
+
+    return Metric("accuracy", sums)
+
+
+def place_accuracy(axis: int) -> Metric:
+    """How many of all places of sequences or images have the right class, of those that count (a target below 0 does
+    not); the classes' scores lie along an axis."""
+    return Metric("accuracy", lambda output, y: ((scores(output).argmax(axis) == y).sum(), (y >= 0).sum()))
+
+
+def perplexity(axis: int) -> Metric:
+    """exp of the mean cross-entropy over all places of sequences that count."""
+
+    def sums(output: Any, y: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
+        right = scores(output).double().log_softmax(axis).gather(axis, y.clamp(min=0).unsqueeze(axis)).squeeze(axis)
+        return -(right * (y >= 0)).sum(), (y >= 0).sum()
+
+    return Metric("perplexity", sums, lambda sums: math.exp(min(ratio(sums), 700.0)), better="lower")
+
+
+def natural(output: Any, y: "torch.Tensor", loss: Callable[..., Any]) -> list[Metric]:
+    """The metrics that outputs and targets have besides their loss, given those of all samples' targets.
+
+    Classes (n,) of scores (n, classes): the accuracy. Labels 0 and 1 with one output each, for two classes or several
+    labels: the share of labels that are right. Sequences of classes (n, length) of scores (n, length, classes), or
+    with the classes in front for PyTorch's own cross-entropy: the accuracy of places, and the perplexity.
+    """
+    found = scores(output)
+    if not hasattr(found, "shape"):
+        return []
+    if y.is_floating_point() or found.shape[1:].numel() == y.shape[1:].numel():
+        threshold = _threshold(found, y, loss)
+        return [] if threshold is None else [label_accuracy(threshold)]
+    if y.dim() == 1:
+        return [accuracy] if found.dim() == 2 and found.shape[1] > 1 else []
+    axis = 1 if getattr(loss, "__name__", type(loss).__name__) in ("cross_entropy", "CrossEntropyLoss") else -1
+    places = found.movedim(axis, -1).shape[1:-1]
+    if places != y.shape[1:]:
+        return []
+    return [place_accuracy(axis), *([perplexity(axis)] if y.dim() == 2 else [])]
+
+
+def _threshold(found: "torch.Tensor", y: "torch.Tensor", loss: Callable[..., Any]) -> float | None:
+    """Where label 1 begins, for labels 0 and 1 with one output each: at 0.5 under the loss of probabilities, at 0 under
+    that of logits or any other loss that takes 0 for undecided; None: no such labels."""
+    kind = getattr(loss, "__name__", type(loss).__name__)
+    if found.shape[1:].numel() != y.shape[1:].numel() or not bool(((y == 0) | (y == 1)).all()):
+        return None
+    if kind in ("binary_cross_entropy", "BCELoss"):
+        return 0.5
+    if kind in ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss"):
+        return 0.0
+    try:
+        zero, one = (float(loss(found.new_zeros(found.shape), y[: len(found)] * 0 + label)) for label in (0, 1))
+    except Exception:  # it is somebody's own function, and takes another output
+        return None
+    return 0.0 if math.isclose(zero, one, rel_tol=1e-6) and math.isfinite(zero) and zero != 0 else None
 
 
 @dataclass(frozen=True)
@@ -94,7 +159,7 @@ class Evaluation:
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise InputError(f"evaluation: a metric must be a Metric, not {metric!r}")
-        names = [*BUILT_IN, *(metric.name for metric in self.metrics)]
+        names = ["loss", "accuracy", "objective", *(metric.name for metric in self.metrics)]
         if twice := {name for name in names if names.count(name) > 1}:
             raise InputError(f"evaluation: there are two metrics {min(twice)!r}: give yours another name")
         if not isinstance(self.devices, bool):
@@ -163,6 +228,16 @@ def spread(values: Sequence[float], better: Better) -> Figures:
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / count)
     quantiles = {"q10": quantile(0.1), "median": quantile(0.5), "q90": quantile(0.9)}
     return {"worst": worst, **quantiles, "best": top, "deviation": deviation}
+
+
+def worst_tenth(values: Sequence[float], better: Better) -> float:
+    """The mean of a figure over the tenth of the devices where it is worst, rounded up.
+
+    >>> worst_tenth([0.9, 0.2, 0.4] + 17 * [1.0], "higher")
+    0.30000000000000004
+    """
+    count = -(-len(values) // 10)
+    return math.fsum(sorted(values, reverse=better == "lower")[:count]) / count
 
 
 def directions(setting: Mapping[str, Any]) -> dict[str, Better]:

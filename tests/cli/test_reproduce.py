@@ -1,18 +1,17 @@
 """feddyn reproduce, report and sweep from the command line."""
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import tomli_w
 
-from feddyn.cli.outlook import Choice, as_setting
-from feddyn.paper import catalogue, study
-from feddyn.paper.catalogue import Experiment, PaperRun, experiments
-from feddyn.paper.estimate import Calibration
+from feddyn.paper import catalogue
+from feddyn.paper.catalogue import Experiment, PaperRun, as_setting, experiments
 from feddyn.paper.published import Row
+from feddyn.paper.study import Choice
+from feddyn.records.lock import lock
 from feddyn.reports import report
 from feddyn.runs.simulation import Simulation
 from feddyn.settings.documents import expand
@@ -32,11 +31,10 @@ TINY = Experiment(
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The paper, but small: one table, and times that need no calibration."""
+    """The paper, but small: one table."""
     monkeypatch.chdir(tmp_path)
     for module in (catalogue, report):
         monkeypatch.setattr(module, "experiments", lambda: {"tiny": TINY})
-    monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: float(rounds))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -52,6 +50,7 @@ def test_a_table_is_made_paused_and_completed(
     said = capsys.readouterr().out
     assert "at round 1 of 8" in said
     assert "new" in said
+    assert "5 runs to go" in said
     assert call(*words, monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
     assert "5 of 5 runs got as far as asked" in said
@@ -79,13 +78,13 @@ def test_damaged_records_of_its_own_get_one_sentence(
     assert call(*sweep, monkeypatch=monkeypatch) == 0
     (rounds,) = Path("out").glob("tiny-*/rounds.jsonl")
     (candidate,) = Path("sweep").glob("feddyn-*/rounds.jsonl")
-    curves, trials = Path("out/synthetic/curves.jsonl"), Path("sweep/trials.jsonl")
-    curves.parent.mkdir()
+    curves, trials = Path("out/synthetic/type1-s0/trials.jsonl"), Path("sweep/trials.jsonl")
+    curves.parent.mkdir(parents=True)
     curves.write_text("{}\n")
     grid = ("reproduce", "synthetic", "--rounds", "1", "--row", "type1", "--out", "out", "--dry-run")
     for file, words in ((rounds, tables), (trials, sweep), (candidate, sweep), (curves, grid)):
         good = file.read_text()
-        for damage in ("[]", '{"round": 1}', '{"name": "x", "status": 3}', '{"objectives": [[]]}', "[" * 100_000):
+        for damage in ("[]", '{"round": 1}', '{"name": "x", "status": 3}', '{"curve": []}', "[" * 100_000):
             if file == candidate:
                 trials.unlink(missing_ok=True)
             file.write_text(damage + "\n")
@@ -98,23 +97,93 @@ def test_damaged_records_of_its_own_get_one_sentence(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_budget_gives_whole_rows_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The row that fits is taken before those that do not; a dry run says so."""
-    words = ("reproduce", "tiny", "--out", "out", "--workers", "1", "--budget")
-    monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: 1.0 if "mu" in str(document) else 90.0)
-    ran: list[str] = []
+def test_a_budget_ends_between_rounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """However long things take: what time there is goes to the cheapest row."""
+    words = ("reproduce", "tiny", "--out", "out", "--workers", "1")
+    monkeypatch.setattr("feddyn.paper.study.Budget.left", property(lambda self: next(times)))
+    times = iter([1.0, 1.0, 1.0, 0.0, *[0.0] * 9])
+    assert call(*words, "--budget", "90s", monkeypatch=monkeypatch) == 0
+    assert (
+        "0 of 5 runs got as far as asked, in out; the same command goes on with the others" in capsys.readouterr().out
+    )
+    (record,) = Path("out").glob("*/rounds.jsonl")
+    assert record.read_text().count("\n") == 3
 
-    def note(trial: study.Trial, *_: object) -> tuple[()]:
-        ran.append(trial.job.row)
-        return ()
 
-    monkeypatch.setattr(study, "run", note)
-    monkeypatch.setattr(sys.modules["feddyn.cli.reproduce"], "_conclude", lambda *_: None)
-    assert call(*words, "100s", monkeypatch=monkeypatch) == 0
-    assert ran == ["long", "easy", "easy", "easy", "easy"]
+QUEUE = """
+# a comment
+tiny --row long
+tiny --row 'e*' --method feddyn --seeds 2
+tiny --row easy --lower
+"""
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_queue_goes_on_and_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two runs side by side; interrupted between rounds, it goes on to the bits of single commands."""
+    Path("my.txt").write_text(QUEUE)
+    words = ("reproduce", "--queue", "my.txt", "--out", "out")
+    assert call(*words, "--dry-run", monkeypatch=monkeypatch) == 0
+    assert "6 runs to go" in capsys.readouterr().out
+    assert not Path("out").exists()
+    with monkeypatch.context() as patch:
+        times = iter([1.0] * 4)
+        patch.setattr("feddyn.paper.study.Budget.left", property(lambda self: next(times, 0.0)))
+        assert call(*words, "--workers", "1", monkeypatch=patch) == 0
     capsys.readouterr()
-    assert call(*words, "100s", "--dry-run", monkeypatch=monkeypatch) == 0
-    assert "enough for: long." in capsys.readouterr().out
+    assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
+    assert "0 of 6 runs got as far as asked, 0 are running, 6 are left" in capsys.readouterr().out
+    assert call(*words, "--workers", "2", monkeypatch=monkeypatch) == 0
+    assert "6 of 6 runs got as far as asked" in capsys.readouterr().out
+    assert call("reproduce", "tiny", "--seeds", "2", "--out", "alone", "--workers", "1", monkeypatch=monkeypatch) == 0
+    for path in Path("out").glob("*/rounds.jsonl"):
+        assert path.read_bytes() == Path("alone", *path.parts[1:]).read_bytes()
+    capsys.readouterr()
+    record = next(Path("out").glob("tiny-feddyn-s0-*"))
+    with lock(record):
+        assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "6 of 6 runs got as far as asked, 0 are running, 0 are left" in said
+    assert "| tiny  | 1 " in said
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_status_names_what_is_running(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("reproduce", "tiny", "--row", "long", "--rounds", "2", "--out", "out", "--workers", "1")
+    assert call(*words, monkeypatch=monkeypatch) == 0
+    (record,) = Path("out").glob("tiny-*")
+    with lock(record):
+        assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
+        said = capsys.readouterr().out
+        assert "running, at round 2 of 8" in said
+        assert "0 of 1 runs got as far as asked, 1 are running, 0 are left" in said
+        assert call(*words[:-6], "--out", "out", "--workers", "1", monkeypatch=monkeypatch) == 2
+        assert "is in use by a living process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "the queue my.txt is empty"),
+        ("tiny --row nothing", "my.txt, line 1: tiny has no row 'nothing'"),
+        ("\nsynthetic", "my.txt, line 2: 'synthetic' is not made of single runs; known: tiny"),
+        ("tiny --out x", "my.txt, line 1: No such option"),
+        ("tiny --row 'a", "my.txt, line 1: No closing quotation"),
+        (b"\xff", "the queue my.txt cannot be read"),
+    ],
+)
+@pytest.mark.usefixtures("tiny")
+def test_a_bad_queue_gets_one_sentence(
+    text: str | bytes, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert call("reproduce", "--queue", "my.txt", monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert len(said.splitlines()) == 1
+    assert [path.name for path in Path().iterdir()] == ["my.txt"]
 
 
 @pytest.mark.usefixtures("tiny")
@@ -136,7 +205,7 @@ def test_every_row_as_a_setting_is_the_row(name: str) -> None:
     """Of every experiment, printed and read again: no hyperparameter is lost or taken from another method."""
     for row in experiments()[name].rows:
         jobs = [job for job in experiments()[name].jobs if job.row == row]
-        singles = expand(tomllib.loads(as_setting(experiments()[name], Choice([row], [], None, 1))))
+        singles = expand(tomllib.loads(tomli_w.dumps(as_setting(Choice([row]).jobs(experiments()[name])))))
         for single, (label, document) in zip(jobs, singles, strict=True):
             assert label == single.label
             assert document["algorithm"] == single.document["algorithm"]
@@ -181,9 +250,11 @@ def test_an_interrupt_is_resumable(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["reproduce", "participation", "--budget", "soon"], "'soon' is not a time"),
         (["reproduce", "participation", "--toml"], "choose it with --row"),
         (["reproduce", "participation", "--budget", "0h"], "is no time at all"),
-        (["reproduce", "--row", "mnist-iid-10"], "need the name of a table"),
+        (["reproduce", "--row", "mnist-iid-10"], "give a NAME with its options"),
+        (["reproduce", "alpha", "--list"], "give a NAME with its options"),
+        (["reproduce", "--queue", "nowhere.txt"], "the queue nowhere.txt cannot be read"),
+        (["reproduce", "--status", "nowhere"], "there is no directory nowhere"),
         (["reproduce", "synthetic", "--toml"], "not made of single runs"),
-        (["reproduce", "mnist-search", "--budget", "1h"], "has no --budget"),
         (["report", "nowhere"], "there is no directory nowhere"),
         (["sweep", "nowhere.toml"], "there is no settings file"),
     ],
@@ -200,8 +271,7 @@ def test_bad_words_get_one_sentence(
 
 
 def test_the_list_names_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(Calibration, "seconds", lambda self, document, rounds: 1.0)
-    monkeypatch.setattr("feddyn.cli.special.Synthetic._seconds", lambda *_: 1.0)
+    monkeypatch.setattr("feddyn.runs.simulation.Simulation.__init__", None)  # nothing is trained, nor timed
     assert call("reproduce", "--list", monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
     names = [*experiments(), "synthetic", "heterogeneity", "mnist-search", "shakespeare-search"]
@@ -262,15 +332,18 @@ def test_the_synthetic_table_goes_on(
 ) -> None:
     """One kind, two rounds; then the same command finds everything there, even behind a line that was cut off."""
     monkeypatch.chdir(tmp_path)
-    words = ("reproduce", "synthetic", "--row", "homogeneous", "--rounds", "2", "--out", "out", "--workers", "2")
+    words = ("reproduce", "synthetic", "--row", "homogeneous", "--rounds", "2", "--out", "out", "--workers", "1")
     assert call(*words, monkeypatch=monkeypatch) == 0
-    table, curves = Path("out/synthetic/table.csv").read_text(), Path("out/synthetic/curves.jsonl")
-    assert curves.read_text().count("\n") == 42
-    with curves.open("a") as file:
+    table, trials = Path("out/synthetic/table.csv").read_text(), Path("out/synthetic/homogeneous-s0/trials.jsonl")
+    assert trials.read_text().count("\n") == 42
+    with trials.open("a") as file:
         file.write('{"kind": "typ')
-    monkeypatch.setattr("feddyn.paper.synthetic.train", None)
+    monkeypatch.setattr("feddyn.search.batch.Batch.histories", None)
     assert call(*words, monkeypatch=monkeypatch) == 0
     assert Path("out/synthetic/table.csv").read_text() == table
+    capsys.readouterr()
+    assert call(*words, "--row", "type1", "--dry-run", monkeypatch=monkeypatch) == 0
+    assert "2 searches, of which 1 are to go" in capsys.readouterr().out
 
 
 @real

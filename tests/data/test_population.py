@@ -93,7 +93,7 @@ def test_hash_sees_every_part() -> None:
         (X, torch.tensor(Y).to(torch.complex64), [0] * 6, "targets has the type torch.complex64"),
         (torch.tensor(X).to(torch.float8_e4m3fn), Y, [0] * 6, "give numbers"),
         (torch.tensor(X, device="meta"), Y, [0] * 6, "on meta: give numbers"),
-        (X, Y, [0, 1, "a", None, 0, 1], "the device column mixes types"),
+        (X, Y, np.array([0, 1, "a", 2, 0, 1], dtype=object), "the device column mixes types"),
         (X, Y, [1j] * 6, "whole numbers from 0"),
         ([[1.0], [2.0, 3.0]], [0, 1], [0, 1], "cannot be read as an array"),
     ],

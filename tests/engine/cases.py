@@ -50,6 +50,13 @@ def cases() -> dict[str, dict[str, Any]]:
         "feddyn one by one": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "stack": 1},
         "scaffold on disk": {**common, "model": mlp, "algorithm": feddyn.Scaffold(), "stack": 1, "state_memory": 2000},
         "fedsplit": {**common, "model": nn.Linear(6, 3), "algorithm": feddyn.FedSplit(1.0, "all"), "stack": 3},
+        "feddr in stacks": {**common, "model": mlp, "algorithm": feddyn.FedDR(0.1, 1.5), "stack": 3},
+        "feddc on disk": {**common, "model": mlp, "algorithm": feddyn.FedDC(0.1), "stack": 1, "state_memory": 2000},
+        "adabest": {**common, "model": mlp, "algorithm": feddyn.AdaBest(0.1, 0.8), "stack": 2},
+        "fedacg": {**common, "model": nn.Linear(6, 3), "algorithm": feddyn.FedACG(0.8, 0.1), "stack": 2},
+        "fedavgm": {**common, "model": mlp, "algorithm": feddyn.FedAvgM(0.8), "stack": 3},
+        "fedadam": {**common, "model": mlp, "algorithm": feddyn.FedAdam(0.01), "stack": 3},
+        "fedyogi": {**common, "model": mlp, "algorithm": feddyn.FedYogi(0.01), "stack": 1},
         "random layers": {**common, "model": dropout, "algorithm": feddyn.FedAvg(), "participation": 0.5},
         "images": {
             "model": cnn,

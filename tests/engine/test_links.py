@@ -43,6 +43,22 @@ def test_states_stay_consistent_and_feddyn_still_finds_the_optimum(unbalanced: S
     assert float((federation.server["theta"] - best.models["server"]).norm()) <= 1e-6
 
 
+@pytest.mark.parametrize("stack", [1, 2])
+def test_numbers_beside_a_model_are_kept_only_where_the_upload_counted(unbalanced: Stored, stack: int) -> None:
+    """AdaBest's round of the last activity and FedDR's `seen` are those of the last upload that was counted."""
+    solver, links = feddyn.SGD(0.02, epochs=1, batch_size=5), feddyn.Links(lost=0.4)
+    for method, name in ((feddyn.AdaBest(0.05, 0.5), "last"), (feddyn.FedDR(0.1, 1.5), "seen")):
+        plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, method, solver, 3, 5, links=links, stack=stack, seed=2)
+        simulation, last = feddyn.Simulation(plan, workers=1), dict.fromkeys(range(10), 0)
+        lines = list(simulation)
+        assert all(line["active"] for line in lines)  # a round without uploads would not be one to AdaBest
+        assert any(line["lost"] for line in lines)
+        for line in lines:
+            last |= dict.fromkeys(line["active"], line["round"])
+        found = {k: float(simulation.federation.state(k)[name]) for k in range(10)}
+        assert found == (last if name == "last" else {k: float(t > 0) for k, t in last.items()})
+
+
 def test_a_round_in_which_all_is_lost_leaves_the_server_as_it_was(unbalanced: Stored) -> None:
     plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.Scaffold(), SGD, 3, 4, links=feddyn.Links(lost=1.0))
     simulation = feddyn.Simulation(plan)

@@ -1,11 +1,13 @@
 """Studies: runs that pause, go on, are shared, and stop where they have reached what is wanted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from feddyn.paper import study
-from feddyn.paper.catalogue import Experiment, PaperRun
+from feddyn.paper.catalogue import Experiment, PaperRun, experiments
+from feddyn.paper.cost import core_seconds
 from feddyn.paper.published import Row
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
@@ -21,8 +23,16 @@ def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
 
 def trial(single: PaperRun, directory: Path, rounds: int | None = None) -> study.Trial:
     experiment = Experiment("tiny", "table", "tiny", [single], {})
-    (found,) = study.trials(experiment, directory, 1, rounds, lambda job: True)
+    (found,) = study.trials(experiment, directory, study.Choice(rounds=rounds))
     return found
+
+
+def run(found: study.Trial, budget: float | None = None) -> list[dict[str, Any]]:
+    """Its rounds, until it is complete or has a problem."""
+    lines = list(study.run(found, study.Budget(budget), start))
+    found.look()
+    assert not any(isinstance(line, str) for line in lines), lines
+    return [line for line in lines if isinstance(line, dict)]
 
 
 def test_a_paused_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
@@ -31,7 +41,7 @@ def test_a_paused_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     for rounds, before in ((3, 0), (4, 3), (None, 4)):
         found = trial(single, tmp_path, rounds)
         assert not found.complete
-        lines = list(study.run(found, study.Budget(None), start, {}))
+        lines = run(found)
         assert found.complete
         assert [line["round"] for line in lines] == list(range(before + 1, (rounds or ROUNDS) + 1))
     ((_, plan),) = plans(single.setting(0))
@@ -47,49 +57,94 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
     easy = job("feddyn", targets=(0.9, 0.8))
     found = trial(easy, tmp_path)
     assert found.state == "new"
-    lines = list(study.run(found, study.Budget(None), start, {}))
+    lines = run(found)
     assert len(lines) < ROUNDS
     assert study.reached(lines, 0.9) is lines[-1]
     assert found.complete
     # another experiment wants all rounds of the same run: it goes on from there
     more = trial(job("feddyn"), tmp_path)
     assert more.state == f"at round {len(lines)} of {ROUNDS}"
-    rest = list(study.run(more, study.Budget(None), start, {}))
+    rest = run(more)
     assert [line["round"] for line in rest] == list(range(len(lines) + 1, ROUNDS + 1))
 
 
-def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path) -> None:
+def test_time_that_is_over_stops_a_run_between_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = trial(job("feddyn"), tmp_path)
-    assert len(list(study.run(found, study.Budget(0.0), start, {}))) == 1
+    assert run(found, 1e-9) == []
+    clock = iter((0.0, 0.5, 1.5))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock, 2.0))
+    assert len(run(found, 1.0)) == 1
     assert found.state == f"at round 1 of {ROUNDS}"
+    monkeypatch.undo()
     assert study.Budget(None).left == float("inf")
     assert 0 < study.Budget(60).left <= 60
+
+
+def test_a_run_that_cannot_go_on_says_why_and_the_others_run(tmp_path: Path) -> None:
+    jobs = [job("feddyn"), job("fedavg")]
+    experiment = Experiment("tiny", "table", "tiny", jobs, {})
+    (tmp_path / jobs[0].directory(0)).mkdir()
+    (tmp_path / jobs[0].directory(0) / "thesis.txt").touch()
+    made = study.Study([(experiment, study.Choice())], tmp_path)
+    assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS
+    first, second = made.found
+    assert "choose another one" in first.problem
+    assert (first.complete, second.complete) == (False, True)
+
+
+def test_runs_side_by_side_are_the_same_runs(tmp_path: Path) -> None:
+    """Two at a time in processes of their own, against one after the other."""
+    experiment = Experiment("tiny", "table", "tiny", [job(method) for method in ("feddyn", "fedavg", "scaffold")], {})
+    for side_by_side in (1, 2):
+        made = study.Study([(experiment, study.Choice())], tmp_path / str(side_by_side))
+        lines = list(made.train(study.Budget(None), start, side_by_side))
+        assert len(lines) == 3 * ROUNDS
+        assert all(found.complete for found in made.found)
+    for path in (tmp_path / "1").rglob("rounds.jsonl"):
+        assert path.read_bytes() == (tmp_path / "2" / path.relative_to(tmp_path / "1")).read_bytes()
 
 
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:
     wild = PaperRun("row", "fedavg", "tiny", {**setting("fedavg"), "solver": {"lr": 1e9, "epochs": 1}})
     found = trial(wild, tmp_path)
-    list(study.run(found, study.Budget(None), start, {}))
+    run(found)
     assert found.state == "diverged"
     assert trial(wild, tmp_path).state == "diverged"
 
 
-def test_quick_rows_come_first_and_seed_by_seed(tmp_path: Path) -> None:
-    jobs = [job("feddyn", row="slow"), job("fedavg", row="quick"), job("scaffold", row="quick")]
-    found = study.trials(Experiment("t", "table", "t", jobs, {}), tmp_path, 2, None, lambda job: True)
-    ordered = study.units(found, {place: {"slow": 9.0, "quick": 2.0}[t.job.row] for place, t in enumerate(found)})
-    assert [(unit[0].seed, unit[0].job.row, len(unit)) for unit in ordered] == [
-        (0, "quick", 2),
-        (0, "slow", 1),
-        (1, "quick", 2),
-        (1, "slow", 1),
-    ]
+def test_cheap_rows_come_first(tmp_path: Path) -> None:
+    """Row by row with one seed each, by the computing that is left of them."""
+    long = PaperRun("slow", "feddyn", "tiny", setting("feddyn") | {"rounds": 9 * ROUNDS})
+    jobs = [long, job("fedavg", row="quick"), job("scaffold", row="quick")]
+    found = study.trials(Experiment("t", "table", "t", jobs, {}), tmp_path, study.Choice(seeds=2))
+    rows = [(trial.job.row, trial.seed) for trial in study.cheapest_first(found)]
+    assert rows == [("quick", 0), ("quick", 0), ("quick", 1), ("quick", 1), ("slow", 0), ("slow", 1)]
+
+
+def test_a_run_that_is_wanted_twice_runs_as_far_as_either_wants(tmp_path: Path) -> None:
+    experiment = Experiment("t", "table", "t", [job("feddyn", targets=(0.9, 0.8))], {})
+    choices = [study.Choice(rounds=2, lower=True), study.Choice(rounds=5)]
+    singles = [study.trials(experiment, tmp_path, choice)[0].targets for choice in choices]
+    assert singles == [[0.8], (0.9, 0.8)]
+    (both,) = study.Study([(experiment, choice) for choice in choices], tmp_path).found
+    assert (both.rounds, set(both.targets)) == (5, {0.8, 0.9})
 
 
 @pytest.mark.parametrize(("method", "rounds"), [("feddyn", 4), ("scaffold", 3), ("fedavg", 8), ("fedprox", 8)])
 def test_expected_rounds_are_the_papers(tmp_path: Path, method: str, rounds: int) -> None:
     """Half as many as transmissions for SCAFFOLD; all of them where the paper did not get there, or took longer."""
     row = Row("t", "", "", "", 50.0, "4", "6", "8+", "900")
-    experiment = Experiment("t", "table", "t", [job(method)], {("row", 50.0): row})
-    (found,) = study.trials(experiment, tmp_path, 1, None, lambda job: True)
-    assert study.expected_rounds(found, experiment) == rounds
+    experiment = Experiment("t", "table", "t", [job(method, targets=(0.5,))], {("row", 50.0): row})
+    (found,) = study.trials(experiment, tmp_path, study.Choice())
+    assert found.rounds_left == rounds
+
+
+def test_computing_follows_from_steps_rounds_and_devices() -> None:
+    jobs = {job.row + job.method: job.document for job in experiments()["participation"].jobs}
+    ten, full = (core_seconds(jobs[f"emnist-l-iid-{p}feddyn"], 100) for p in (10, 100))
+    assert 0 < ten < full < 11 * ten
+    assert core_seconds(jobs["emnist-l-iid-10feddyn"], 200) == pytest.approx(2 * ten)
+    fewer = core_seconds(jobs["emnist-l-iid-10fedavg"], 100)  # 10 epochs instead of 50
+    assert ten / 6 < fewer < ten
+    for experiment in experiments().values():
+        assert all(core_seconds(single.document, 1) > 0 for single in experiment.jobs)

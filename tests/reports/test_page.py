@@ -59,13 +59,19 @@ def test_a_report_of_any_records(records: Path, tmp_path: Path) -> None:
     assert not made.missing
     assert all(path.stat().st_size > 0 for path in made.files)
     assert {path.suffix for path in made.files} == {".md", ".csv", ".tex", ".png", ".pdf", ".html"}
-    titles = {Path(table.title).name: table for table in made.tables}
-    assert [row[0] for row in titles["both"].rows] == ["FedDyn", HOSTILE]
-    assert titles["alone"].rows[0][2] == "running"
+    both, everything = made.tables
+    assert [row[0] for row in both.rows] == ["FedDyn", HOSTILE]
+    assert everything.title.startswith("all runs: accuracy of the all model, and the price of accuracy >= 0.5")
+    assert [row[0] for row in everything.rows] == ["FedDyn", "FedAvg"]
+    statuses, seeds = (everything.columns.index(name) for name in ("status", "seeds"))
+    assert "running" in everything.rows[0][statuses]
+    assert everything.rows[0][seeds] == "0, 0, 0, 0, 0"
+    shown = " ".join(cell for row in everything.rows for cell in row)
+    assert "alone" not in shown  # no run is called by its folder
     assert r"\begin{tabular}" in next(path for path in made.files if path.suffix == ".tex").read_text()
     again = make([records], tmp_path / "report")
     assert again.files == made.files
-    assert len({path.name for path in made.files}) == len(made.files) == 3 * 5 + 2 * 5 + 1
+    assert len({path.name for path in made.files}) == len(made.files) == 3 * 2 + 2 * 2 + 1
 
 
 def test_records_that_cannot_be_read_are_named(odd: Path, tmp_path: Path) -> None:
@@ -128,10 +134,26 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, browser: Any) -> N
     first.click()
     assert page.locator("tr.setting").count() == 0
 
-    page.locator("#runs").get_by_role("button", name="method").click()
+    page.locator("#runs").get_by_role("button", name="run").click()
     assert page.locator("#runs td").first.text_content() == HOSTILE
-    page.locator("#runs").get_by_role("button", name="method").press("Enter")
+    page.locator("#runs").get_by_role("button", name="run").press("Enter")
     assert page.locator("#runs td").first.text_content() == "FedDyn"
+
+    page.locator("#group").select_option(label="all runs")
+    assert page.locator("#runs tr.run").count() == 6
+    page.locator("#bands").check()
+    assert page.evaluate("document.getElementById('plot').data.map((trace) => trace.name ?? '')") == [
+        "",
+        "",
+        "FedDyn",
+        "FedAvg",
+    ]
+    page.locator("#filter").fill("fedavg seed")
+    assert page.locator("#runs tr.run").count() == 1
+    assert page.evaluate("document.getElementById('plot').data.length") == 1
+    page.locator("#filter").fill("nothing has this")
+    assert page.locator("#runs tr.run").count() == 0
+    page.locator("#filter").fill("")
     page.locator("#plot .draglayer").first.hover()
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -8,9 +8,9 @@ import pytest
 
 from feddyn.paper.catalogue import experiments
 from feddyn.records.lines import read_lines
-from feddyn.records.reader import RunRecord
+from feddyn.records.reader import RunRecord, find
 from feddyn.reports.paper import table
-from feddyn.reports.records import entries, find
+from feddyn.reports.records import entries
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 RECORDS, _ = find([RESULTS / "records"])

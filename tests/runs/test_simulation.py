@@ -94,9 +94,20 @@ def test_the_mean_of_all_devices(unbalanced: Stored) -> None:
 
 
 def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
-    """15 float32 parameters are 60 bytes; FedAvg adds its share (4 bytes); SCAFFOLD sends two vectors each way."""
+    """15 float32 parameters are 60 bytes; FedAvg adds its share (4 bytes), FedDR whether it joined, AdaBest sends down
+    the round; SCAFFOLD and FedDC send two vectors each way."""
     counts = {}
-    for algorithm in (feddyn.FedDyn(0.1), feddyn.FedAvg(), feddyn.Scaffold(), feddyn.FedSplit(1.0)):
+    for algorithm in (
+        feddyn.FedDyn(0.1),
+        feddyn.FedAvg(),
+        feddyn.Scaffold(),
+        feddyn.FedSplit(1.0),
+        feddyn.FedDR(0.1),
+        feddyn.FedDC(0.1),
+        feddyn.AdaBest(0.1, 0.5),
+        feddyn.FedACG(0.5),
+        feddyn.FedAdam(0.1),
+    ):
         line = run(unbalanced, algorithm=algorithm).history[-1]
         counts[type(algorithm).__name__] = (line["transmitted"], line["bytes_up"], line["bytes_down"])
     assert counts == {
@@ -104,6 +115,11 @@ def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
         "FedAvg": (2, 256, 240),
         "Scaffold": (4, 480, 480),
         "FedSplit": (2, 240, 240),
+        "FedDR": (2, 256, 240),
+        "FedDC": (4, 480, 480),
+        "AdaBest": (2, 240, 256),
+        "FedACG": (2, 240, 240),
+        "FedAdam": (2, 256, 240),
     }
     three = run(unbalanced, participation=[[0, 3, 5]], rounds=1).history[-1]
     assert (three["transmitted"], three["bytes_up"], three["bytes_down"]) == (1, 180, 180)
@@ -336,7 +352,7 @@ def test_the_key_covers_every_field(unbalanced: Stored) -> None:
             {"stack": 4, "model": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))},
             "is not possible",
         ),
-        ({"solver": feddyn.SGD}, "the solver must be a function"),
+        ({"solver": feddyn.SGD}, "the solver is the class SGD: give one of it"),
         ({"algorithm": "feddyn"}, "algorithm must be a Algorithm, not a str"),
         ({"model": None}, "model must be a Module"),
         ({"model": nn.LazyLinear(3)}, "has no shape yet"),
@@ -374,7 +390,7 @@ def test_targets_that_would_train_but_not_as_meant_are_refused(unbalanced: Store
         regress(values, flat)
     with pytest.raises(feddyn.InputError, match="for regression"):
         regress(values[:, None], nn.Linear(4, 1))
-    with pytest.raises(feddyn.InputError, match="Using a target size"):
+    with pytest.raises(feddyn.InputError, match="have to be of one shape"):
         regress(values, nn.Linear(4, 1), loss=nn.functional.mse_loss)
     with pytest.raises(feddyn.InputError, match="there is a class -100"):
         regress(torch.where(unbalanced.y == 1, -100, unbalanced.y), nn.Linear(4, 3))

@@ -133,3 +133,15 @@ def test_distributed_sgd_is_gradient_descent_on_the_pooled_loss(logistic: nn.Mod
     federated = feddyn.simulate(logistic, unbalanced, feddyn.FedAvg(), step, participation=1.0, rounds=20)
     central = feddyn.simulate(logistic, unbalanced.pooled(), feddyn.FedAvg(), step, participation=1.0, rounds=20)
     assert torch.allclose(federated.models["server"], central.models["server"], rtol=0, atol=1e-12)
+
+
+def test_feddr_reaches_the_optimum_with_few_devices(logistic: nn.Module, unbalanced: Stored) -> None:
+    exact = feddyn.Exact(weight_decay=DECAY)
+    assert distance(logistic, unbalanced, feddyn.FedDR(ALPHA, 1.6), exact, 2, 900) <= 1e-8
+
+
+def test_feddc_reaches_the_optimum_with_few_devices(logistic: nn.Module, unbalanced: Stored) -> None:
+    """Four full-batch steps a round, short enough for the smallest device's penalty."""
+    stiffest = smoothness(unbalanced) + ALPHA / min(unbalanced.share(k) for k in range(unbalanced.devices))
+    sgd = feddyn.SGD(1 / (4 * stiffest), steps=4, weight_decay=DECAY)
+    assert distance(logistic, unbalanced, feddyn.FedDC(ALPHA), sgd, 2, 1500) <= 1e-8

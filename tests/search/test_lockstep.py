@@ -15,6 +15,7 @@ from feddyn.round.participation import Sampler
 from feddyn.search.lockstep import Group, Lockstep
 
 LR = [0.3, 0.1]
+ADAPTIVE = ((0.01, 0.1), (0.9, 0.5), (0.99, 0.9), (0.001, 0.1))
 
 
 def column(*numbers: float) -> torch.Tensor:
@@ -38,8 +39,15 @@ def test_a_sweep_equals_single_runs(
         Group(feddyn.FedAvg(), 2),
         Group(feddyn.FedProx(column(0.2, 0.02)), 2),
         Group(feddyn.FedSplit(column(1.0, 3.0)), 2),
+        Group(feddyn.FedDR(column(0.1, 0.5), column(1.0, 1.5)), 2),
+        Group(feddyn.FedDC(column(0.1, 0.5)), 2),
+        Group(feddyn.AdaBest(column(0.1, 0.02), column(0.5, 0.9)), 2),
+        Group(feddyn.FedACG(column(0.5, 0.9), column(0.1, 0.0)), 2),
+        Group(feddyn.FedAvgM(column(0.5, 0.9), column(1.0, 0.5)), 2),
+        Group(feddyn.FedAdam(*(column(*pair) for pair in ADAPTIVE)), 2),
+        Group(feddyn.FedYogi(*(column(*pair) for pair in ADAPTIVE)), 2),
     ]
-    sweep = Lockstep(module, unbalanced, groups, feddyn.SGD(column(*LR * 5), **solver), seed=4)
+    sweep = Lockstep(module, unbalanced, groups, feddyn.SGD(column(*LR * len(groups)), **solver), seed=4)
     sampler = Sampler(3, unbalanced.devices, 4, 4)
     for t in range(4):
         sweep.step(t, sampler.active(t))
@@ -55,6 +63,17 @@ def test_a_sweep_equals_single_runs(
         feddyn.FedProx(0.02),
         feddyn.FedSplit(1.0),
         feddyn.FedSplit(3.0),
+        feddyn.FedDR(0.1, 1.0),
+        feddyn.FedDR(0.5, 1.5),
+        feddyn.FedDC(0.1),
+        feddyn.FedDC(0.5),
+        feddyn.AdaBest(0.1, 0.5),
+        feddyn.AdaBest(0.02, 0.9),
+        feddyn.FedACG(0.5, 0.1),
+        feddyn.FedACG(0.9, 0.0),
+        feddyn.FedAvgM(0.5, 1.0),
+        feddyn.FedAvgM(0.9, 0.5),
+        *(method(*numbers) for method in (feddyn.FedAdam, feddyn.FedYogi) for numbers in zip(*ADAPTIVE, strict=True)),
     ]
     for i, algorithm in enumerate(singles):
         sgd = feddyn.SGD(LR[i % 2], **solver)

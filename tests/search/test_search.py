@@ -48,8 +48,8 @@ def test_a_batch_gives_what_single_runs_give() -> None:
     _, methods = read(comparison(SPACE) | {"model": {"name": "linear", "dtype": "float64"}})
     planned = [(candidate, plans(candidate.document)[0].plan) for method in methods for candidate in grid(method)]
     together, rest = batches(planned)
-    # SCAFFOLD's 6 steps are no whole number of epochs of 30 samples in batches of 10: it has a stack of its own
-    assert sorted(len(batch.members) for batch in together) == [3, 12]
+    # SCAFFOLD's 6 steps are as long as two epochs of 30 samples in batches of 10
+    assert [len(batch.members) for batch in together] == [15]
     assert not rest
     for batch in together:
         for (candidate, plan), (history, status) in zip(batch.members, batch.histories(), strict=True):
@@ -182,10 +182,39 @@ def test_a_random_search_trains_what_halving_gave_up(tmp_path: Path) -> None:
     space = {"solver": {"lr": [0.1, 1e-9, 1e-8, 1e-7]}}
     lengths = []
     for kind in ("halving", "random"):
-        search, methods = read(single | {"sweep": {"search": kind, "trials": 8, "space": space}})
-        searching = Searching(tmp_path, start)
-        list(searching.outcomes(search, methods))
+        document = single | {"sweep": {"search": kind, "trials": 8, "space": space}}
+        searching = Searching(document, tmp_path, start)
+        list(searching.outcomes())
         lengths.append({outcome.candidate.name: outcome.rounds for outcome in searching.found})
     assert lengths[0].keys() == lengths[1].keys()
     assert min(lengths[0].values()) < 8
     assert set(lengths[1].values()) == {8}
+
+
+def test_a_grid_keeps_the_curve_of_every_candidate(tmp_path: Path) -> None:
+    """Batched or not, and when the search is read again; what is not finite has no figure."""
+    document = comparison(SPACE) | {"model": {"name": "linear", "dtype": "float64"}}
+    found: list[dict[str, Any]] = []
+    for place, batch in (("batched", True), ("alone", False), ("batched", True)):
+        searching = Searching(document, tmp_path / place, start, batch)
+        assert (searching.known() is None) == (len(found) < 2)
+        outcomes = [outcome for *_, outcome in searching.outcomes()]
+        found.append({outcome.candidate.name: outcome.curve for outcome in outcomes})
+    assert found[0] == found[2]
+    for name, curve in found[0].items():
+        assert curve["round"] == list(range(1, 9))
+        assert list(curve) == list(found[1][name])
+        for column, values in curve.items():
+            assert values == pytest.approx(found[1][name][column], rel=1e-9)
+    assert (tmp_path / "batched" / "best.toml").read_bytes() == (tmp_path / "alone" / "best.toml").read_bytes()
+    (tmp_path / "batched" / "trials.jsonl").write_text('{"name": "x", "curve": {"round": [1], "loss": [1, 2]}}\n')
+    with pytest.raises(InputError, match="status is missing"):
+        Searching(document, tmp_path / "batched", start)
+
+
+def test_figures_that_are_not_finite_can_be_read_again(tmp_path: Path) -> None:
+    document = setting("fedavg") | {"sweep": {"space": {"solver": {"lr": [1e9, 0.1]}}}}
+    for _ in range(2):
+        wild, tame = (outcome for *_, outcome in Searching(document, tmp_path, start).outcomes())
+        assert (wild.status, tame.status) == ("diverged", "finished")
+        assert len(wild.curve["round"]) < 8 == len(tame.curve["round"])

@@ -1,5 +1,6 @@
 """Solvers against autograd of the objective written out in full."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ METHODS: list[Any] = [
     pytest.param(feddyn.Scaffold(), id="scaffold"),
     pytest.param(feddyn.FedDyn(0.5), id="feddyn"),
     pytest.param(feddyn.FedSplit(2.0), id="fedsplit"),
+    pytest.param(feddyn.FedDR(0.5, 1.5), id="feddr"),
+    pytest.param(feddyn.FedDC(0.5), id="feddc"),
+    pytest.param(feddyn.AdaBest(0.5, 0.9), id="adabest"),
+    pytest.param(feddyn.FedACG(0.8, 0.1), id="fedacg"),
+    pytest.param(feddyn.FedAvgM(0.8), id="fedavgm"),
+    pytest.param(feddyn.FedAdam(0.1), id="fedadam"),
+    pytest.param(feddyn.FedYogi(0.1), id="fedyogi"),
 ]
 DECAY, LR = 0.01, 0.2
 
@@ -51,8 +59,19 @@ def written_out(
     """What each method adds to the device's loss, as its paper prints it."""
     at = server["theta"]
     match method:
-        case feddyn.FedAvg():
+        case feddyn.FedAvg() | feddyn.FedAvgM() | feddyn.FedAdam() | feddyn.FedYogi():
             return 0.0
+        case feddyn.FedDR():
+            relax = device["seen"] * method.relax + 1 - device["seen"]
+            y = device["y"] + relax * (at - device["x"])
+            return method.alpha / share / 2 * ((theta - y) ** 2).sum()
+        case feddyn.FedDC():
+            tilt = ((server["c"] / share - device["c"]) * theta).sum()
+            return tilt + method.alpha / share / 2 * ((device["drift"] - (at - theta)) ** 2).sum()
+        case feddyn.AdaBest():
+            return -(device["h"] * theta).sum()
+        case feddyn.FedACG():
+            return method.beta / 2 * ((theta - at - method.momentum * server["v"]) ** 2).sum()
         case feddyn.FedProx():
             return method.mu / 2 * ((theta - at) ** 2).sum()
         case feddyn.Scaffold():
@@ -74,7 +93,7 @@ def test_an_sgd_step_is_autograd_of_the_written_out_objective(
     work = make_work()
     server, device = in_the_middle(method, work.theta.clone())
     problem = method.problem(method.broadcast(server), device, share)
-    theta = server["theta"].clone().requires_grad_()
+    theta = problem.start.clone().requires_grad_()
     for _ in range(2):
         objective = work.loss(theta) + written_out(method, server, device, share, theta)
         (g,) = torch.autograd.grad(objective, theta)
@@ -273,3 +292,80 @@ def test_exact_says_when_it_cannot() -> None:
 def test_bad_solvers_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(feddyn.InputError, match=message):
         feddyn.SGD(**arguments)
+
+
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("method", METHODS)
+def test_sharpness_aware_steps_perturb_the_gradient_of_the_loss_only(
+    method: feddyn.Algorithm, momentum: float, clip: float | None
+) -> None:
+    """Two full-batch steps, against autograd: g1 = grad f(theta), g2 = grad f(theta + rho g1/||g1||), and tilt, penalty
+    and decay at theta. Every step takes two gradients of 12 samples."""
+    work, rho = make_work(), 0.3
+    server, device = in_the_middle(method, work.theta.clone())
+    problem = method.problem(method.broadcast(server), device, 0.4)
+    theta, velocity = problem.start.clone(), torch.zeros_like(problem.start)
+    for _ in range(2):
+        leaf = theta.clone().requires_grad_()
+        (g1,) = torch.autograd.grad(work.loss(leaf), leaf)
+        there = (theta + rho * g1 / g1.norm()).requires_grad_()
+        (g,) = torch.autograd.grad(work.loss(there), there)
+        added = written_out(method, server, device, 0.4, leaf)
+        if isinstance(added, torch.Tensor):
+            g = g + torch.autograd.grad(added, leaf)[0]
+        if clip is not None:
+            g = g * min(1.0, clip / float(g.norm()))
+        velocity = momentum * velocity + g + DECAY * theta
+        theta = theta - LR * velocity
+    sgd = feddyn.SGD(LR, epochs=2, weight_decay=DECAY, clip=clip, momentum=momentum, sam=rho)
+    assert torch.allclose(sgd(problem, work).theta, theta, rtol=0, atol=1e-6)
+    assert work.gradients == 2 * 2 * 12
+    assert not torch.allclose(replace(sgd, sam=0.0)(problem, make_work()).theta, theta, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("network", ["tanh", "linear", "relu"])
+def test_sharpness_aware_stacks_equal_devices_alone(unbalanced: feddyn.Population, network: str) -> None:
+    """By vmap and in closed form, with devices that finish early, to the last count of gradients."""
+    torch.manual_seed(0)
+    inner = {"tanh": [nn.Linear(4, 5), nn.Tanh()], "linear": [], "relu": [nn.Linear(4, 5), nn.ReLU()]}[network]
+    model = nn.Sequential(*inner, nn.Linear(5 if inner else 4, 3)).double()
+    sgd = feddyn.SGD(0.1, epochs=2, batch_size=8, weight_decay=0.01, clip=1.0, sam=0.2)
+    runs = [
+        feddyn.simulate(
+            model, unbalanced, feddyn.FedDyn(0.1), sgd, participation=5, rounds=3, stack=stack, workers=1, seed=1
+        )
+        for stack in (1, 5)
+    ]
+    plain = feddyn.simulate(
+        model,
+        unbalanced,
+        feddyn.FedDyn(0.1),
+        feddyn.SGD(0.1, epochs=2, batch_size=8),
+        participation=5,
+        rounds=3,
+        seed=1,
+    )
+    assert torch.allclose(runs[0].models["all"], runs[1].models["all"], rtol=0, atol=1e-12)
+    counts = [run.history[-1]["gradients"] for run in (*runs, plain)]
+    assert counts[0] == counts[1] == 2 * counts[2]
+
+
+def test_sharpness_aware_steps_see_a_batch_augmented_once() -> None:
+    """Both gradients of a step are of the same picture: the transform draws once a step, not twice."""
+    drawn = []
+
+    def transform(x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
+        drawn.append(float(torch.rand((), generator=generator)))
+        return x + drawn[-1]
+
+    plain = make_work()
+    work = Work(plain.model, plain.x, plain.y, 0, 5, transform)
+    feddyn.SGD(LR, steps=3, sam=0.1)(feddyn.Problem(work.theta.clone()), work)
+    assert len(drawn) == len(set(drawn)) == 3
+
+
+@pytest.mark.parametrize("bad", [-0.1, float("nan"), "far", True])
+def test_a_bad_sam_is_refused(bad: Any) -> None:
+    with pytest.raises(feddyn.InputError, match="SGD: sam must be a finite number of at least 0"):
+        feddyn.SGD(0.1, epochs=1, sam=bad)

@@ -8,6 +8,7 @@ import click
 from feddyn.cli.data import data, partition
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
+from feddyn.cli.look import compare, doctor, show_run
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
@@ -23,7 +24,21 @@ def cli() -> None:
     """Federated learning by dynamic regularization (FedDyn), exact, with its baselines."""
 
 
-for command in (run, resume, methods, sweep, reproduce, report, theory, alpha, data, partition):
+for command in (
+    run,
+    resume,
+    methods,
+    sweep,
+    show_run,
+    compare,
+    doctor,
+    reproduce,
+    report,
+    theory,
+    alpha,
+    data,
+    partition,
+):
     cli.add_command(command)
 
 

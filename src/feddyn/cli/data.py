@@ -62,7 +62,8 @@ def import_data(folder: Path) -> None:
 
     taken = sources.take_all(folder)
     for name, count in taken.items():
-        say(f"{name}: {count} files")
+        whole = sources.state(name) == "yes"
+        say(f"{name}: {count} files{'' if whole else ', which is not all of it: import the rest, or fetch it'}")
     if not taken:
         raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
 
@@ -109,6 +110,7 @@ def partition(
         raise click.UsageError("name a split, for example --dirichlet 0.3 or --iid")
     if save and len(wanted) > 1:
         raise click.UsageError("--save takes one split, and several are named")
+    sources.require_images(name)
     provide(name)
     labels = sources.load(name).y
     parts = {label: split_labels(labels, devices, sigma=sigma, seed=seed, **how) for label, how in wanted}

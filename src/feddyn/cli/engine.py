@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,6 +90,13 @@ def alone(command: str) -> None:
         raise InputError(f"feddyn {command} does not run under torchrun: use --workers, or feddyn run for one setting")
 
 
+def processes(options: Mapping[str, Any]) -> int:
+    """How many processes may compute: as asked for, or the cores."""
+    from feddyn.engine.executors.forked import cores
+
+    return options["workers"] or cores()
+
+
 def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume: bool = True) -> "Simulation":
     """A run with a record, as the options ask for."""
     from feddyn.runs.saving import CheckpointEvery
@@ -104,14 +112,19 @@ def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume
     )
 
 
-def start(options: Mapping[str, Any]) -> "Start":
-    """How a study starts, or goes on with, one of its runs."""
+def start(options: Mapping[str, Any], side_by_side: int = 1) -> "Start":
+    """How a study starts, or goes on with, one of its runs, of which several share the machine."""
+    from feddyn.engine.memory import quarter_of_memory
 
-    def go(plan: "Plan", directory: Path, label: str) -> "tuple[Run, Lines]":
-        made = simulation(plan, directory, options)
-        return made.run, rounds(made, label, options)
+    count = max(side_by_side, 1)
+    memory = quarter_of_memory() if options["state_memory"] is None else options["state_memory"]
+    shares = {"workers": max(1, processes(options) // count), "state_memory": memory // count}
+    return partial(_start, {**options, **shares})
 
-    return go
+
+def _start(options: Mapping[str, Any], plan: "Plan", directory: Path, label: str) -> "tuple[Run, Lines]":
+    made = simulation(plan, directory, options)
+    return made.run, rounds(made, label, options)
 
 
 def rounds(simulation: "Simulation", label: str, options: Mapping[str, Any]) -> "Lines":

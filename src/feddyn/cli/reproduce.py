@@ -1,22 +1,30 @@
 """`feddyn reproduce`: every table and figure of the paper, ours beside theirs."""
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.engine import alone, engine, start
+from feddyn.cli.engine import alone, engine, processes, start
 from feddyn.cli.interrupts import interrupted
-from feddyn.cli.outlook import Choice, as_setting, costs, foresee, list_all, tell_origins
-from feddyn.cli.show import progress, say, show
+from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
     from feddyn.paper.catalogue import Experiment
-    from feddyn.paper.study import Trial
+    from feddyn.paper.searches import PaperSearch
+    from feddyn.paper.study import Choice
+
+OUT = Path("runs/paper")
+QUEUE = "queue.txt"
+"""The copy of a queue in the directory of its runs."""
+Wanted: TypeAlias = "list[tuple[Experiment, Choice]]"
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
@@ -32,125 +40,229 @@ def _seconds(context: click.Context, parameter: click.Parameter, words: str | No
     return seconds
 
 
-@click.command()
-@click.argument("name", required=False)
+def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What of a table or figure is wanted, as one argument `choice`."""
+
+    @wraps(command)
+    def chosen(rows: Sequence[str], methods: Sequence[str], **others: Any) -> Any:
+        from feddyn.paper.study import Choice
+
+        names = tuple(method.lower() for method in methods)
+        choice = Choice(rows, names, *(others.pop(key) for key in ("rounds", "seeds", "lower")))
+        return command(choice=choice, **others)
+
+    options = (
+        click.argument("name", required=False),
+        click.option(
+            "--row", "rows", multiple=True, help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable."
+        ),
+        click.option("--method", "methods", multiple=True, help="Only this method; repeatable."),
+        click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run, within the paper's."),
+        click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds, from 0 on."),
+        click.option("--lower", is_flag=True, help="Stop a run at the lower one of its targets."),
+    )
+    found: Callable[..., Any] = chosen
+    for option in reversed(options):
+        found = option(found)
+    return found
+
+
+@click.command("a line of a queue")
+@_chosen
+def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
+    """The same words as on the command line."""
+    return name, choice
+
+
+@click.command("reproduce")
+@_chosen
+@click.option("--list", "listing", is_flag=True, help="All tables and figures, and what they are made of.")
 @click.option(
-    "--list", "listing", is_flag=True, help="All tables and figures, their runs, and how long they take here."
+    "--queue",
+    type=Place(),
+    metavar="FILE",
+    help="Many of them: every line of FILE has a NAME with --row, --method, --rounds, --seeds, --lower.",
 )
 @click.option(
-    "--row", "rows", multiple=True, help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable."
+    "--status",
+    is_flag=False,
+    flag_value=OUT,
+    type=Place(),
+    metavar="[DIR]",
+    help="Say what is done, running and left there, and how it compares with the paper.",
 )
-@click.option("--method", "methods", multiple=True, help="Only this method; repeatable.")
-@click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run, within the paper's.")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, from 0 on.")
-@click.option("--budget", callback=_seconds, metavar="TIME", help="Stop after this time (2h, 90m), whole rows first.")
-@click.option("--dry-run", is_flag=True, help="Say what would run, and how long it would take on this machine.")
+@click.option("--budget", callback=_seconds, metavar="TIME", help="Stop after this time (2h, 90m).")
+@click.option("--dry-run", is_flag=True, help="Say what would run.")
 @click.option("--toml", is_flag=True, help="Print the row as a setting for `feddyn run`, to change as you like.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/paper"), show_default=True)
+@click.option("--out", type=Place(), default=OUT, show_default=True)
 @engine
-def reproduce(name: str | None, listing: bool, budget: float | None, out: Path, **options: Any) -> None:
+def reproduce(
+    name: str | None,
+    choice: "Choice",
+    listing: bool,
+    queue: Path | None,
+    status: Path | None,
+    budget: float | None,
+    dry_run: bool,
+    toml: bool,
+    out: Path,
+    **options: Any,
+) -> None:
     """Reproduce a table or figure of the paper, ours beside theirs; without NAME, list them.
 
     Runs are kept in the directory --out, under names of their own, so that the same command goes on where it was
-    stopped, and a run that two tables share is computed once. A run stops when it has reached all its targets.
+    stopped, and a run that two tables share is computed once. A run stops when it has reached all its targets. Several
+    runs go side by side, the cheapest first.
     """
-    from feddyn.cli.special import SPECIAL
-    from feddyn.paper.catalogue import experiments
+    from feddyn.paper.catalogue import as_setting, experiments
+    from feddyn.paper.searches import searches
+    from feddyn.paper.study import Choice
+    from feddyn.reports.study import listing as table
 
-    methods = [method.lower() for method in options.pop("methods")]
-    choice = Choice(options.pop("rows"), methods, options.pop("rounds"), options.pop("seeds"))
-    dry_run, toml = options.pop("dry_run"), options.pop("toml")
-    if listing or name is None:
-        if choice.rows or choice.methods or dry_run or toml or budget:
-            raise InputError("these options need the name of a table or figure, and no --list")
-        list_all(options["workers"])
+    ways = (name, listing, queue, status)
+    if sum(map(bool, ways)) > 1 or (name is None and (choice != Choice() or toml)):
+        raise InputError("give a NAME with its options, or one of --list, --queue and --status")
+    if status:
+        _status(status)
         return
     alone("reproduce")
-    if name in SPECIAL:
-        special = SPECIAL[name]
-        choice.check(name, special.rows, special.methods)
+    if queue:
+        _runs(*_queue(queue), budget, out, dry_run, options)
+    elif name is None:
+        show(table(experiments(), searches()))
+    elif name in experiments():
         if toml:
-            raise InputError(f"{name} is not made of single runs: --toml is for the others (feddyn reproduce --list)")
-        special.go(choice, budget, out, dry_run, options)
-        return
-    if name not in experiments():
-        raise InputError(f"{name!r} is not a table or figure; {nearest(name, [*experiments(), *SPECIAL])}")
-    experiment = experiments()[name]
-    choice.check(name, experiment.rows, list(dict.fromkeys(job.method for job in experiment.jobs)))
-    if toml:
-        click.echo(as_setting(experiment, choice), nl=False)
-        return
-    _reproduce(experiment, choice, budget, out, dry_run, options)
+            import tomli_w
+
+            jobs = choice.jobs(experiments()[name])
+            click.echo(f"# {experiments()[name].title}: {jobs[0].row}\n{tomli_w.dumps(as_setting(jobs))}", nl=False)
+            return
+        _runs([(experiments()[name], choice)], None, budget, out, dry_run, options)
+    elif toml:
+        raise InputError(f"{name} is not made of single runs: --toml is for the others (feddyn reproduce --list)")
+    elif name in searches():
+        _searches(searches()[name], choice, budget, out, dry_run, options)
+    elif name == "heterogeneity":
+        _heterogeneity(choice, out, dry_run)
+    else:
+        known = [*experiments(), *searches(), "heterogeneity"]
+        raise InputError(f"{name!r} is not a table or figure; {nearest(name, known)}")
 
 
-def _reproduce(
-    experiment: "Experiment", choice: Choice, budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
-) -> None:
-    from feddyn.paper.study import trials
+def _queue(file: Path) -> tuple[Wanted, bytes]:
+    """What the lines of a queue ask for, and the lines."""
+    from feddyn.paper.catalogue import experiments
 
-    found = trials(experiment, out, choice.seeds, choice.rounds, lambda job: choice.keep(job.row, job.method))
-    if not found:
-        raise InputError(f"{experiment.name} has no run that is both in these rows and of these methods")
-    todo = [trial for trial in found if not trial.complete]
-    absent = {} if dry_run else _absent(todo)
-    todo = [trial for trial in todo if trial.job.document["population"]["source"] not in absent]
-    if absent and not todo and not any(trial.history for trial in found):
-        raise FeddynError("; ".join(absent.values()))
-    seconds = costs(experiment, todo, options["workers"]) if dry_run or len(todo) > 1 else [0.0] * len(todo)
-    if dry_run:
-        foresee(experiment, found, todo, seconds, budget)
-        tell_origins(experiment, choice)
-        return
     try:
-        _train(todo, seconds, budget, options)
+        text = file.read_bytes()
+        lines = text.decode().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the queue {file} cannot be read: {error}") from None
+    wanted = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if words := shlex.split(line, comments=True):
+                name, choice = _line.main(words, standalone_mode=False)
+                if name not in experiments():
+                    raise InputError(f"{name!r} is not made of single runs; {nearest(str(name), experiments())}")
+                choice.jobs(experiments()[name])
+                wanted.append((experiments()[name], choice))
+        except click.ClickException as error:
+            raise InputError(f"{file}, line {number}: {error.format_message()}") from None
+        except ValueError as error:  # as InputError is
+            raise InputError(f"{file}, line {number}: {error}") from None
+    if not wanted:
+        raise InputError(f"the queue {file} is empty: write a table's NAME with --row and the like on each line")
+    return wanted, text
+
+
+def _runs(
+    wanted: Wanted, queue: bytes | None, budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
+) -> None:
+    from feddyn.engine.memory import keep_freed_memory
+    from feddyn.paper.study import Budget, Study
+    from feddyn.records.files import write_whole
+    from feddyn.reports.study import hyperparameters, outlook, tables
+
+    study = Study(wanted, out)
+    if dry_run:
+        show(outlook(study.found))
+        if len({trial.job.row for trial in study.found}) == 1:
+            show(hyperparameters([trial.job for trial in study.found]))
+        return
+    study.fetch(provide)
+    if queue:
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / QUEUE, [queue])
+    keep_freed_memory()
+    count, time = min(processes(options), len(study.todo)), Budget(budget)
+    try:
+        with progress("round") as report, closing(study.train(time, start(options, count), count)) as rounds:
+            for trial, line in rounds:
+                figures = next(reversed(line.get("models", {"": {}}).values()))
+                report(trial.label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")
     except KeyboardInterrupt:
         interrupted("the same command goes on from here")
-    _conclude(experiment, found, out, absent)
-
-
-def _absent(found: "Sequence[Trial]") -> dict[str, str]:
-    """Data sets that cannot be had, and why."""
-    absent = {}
-    for source in dict.fromkeys(trial.job.document["population"]["source"] for trial in found):
-        try:
-            provide(source)
-        except FeddynError as error:
-            absent[source] = str(error)
-    return absent
-
-
-def _train(todo: "Sequence[Trial]", costs: Sequence[float], budget: float | None, options: Mapping[str, Any]) -> None:
-    """Run unit after unit; under a budget, one that still fits before one that does not."""
-    from feddyn.engine.memory import keep_freed_memory
-    from feddyn.paper.study import Budget, run, units
-
-    keep_freed_memory()
-    time, cost = Budget(budget), {id(trial): seconds for trial, seconds in zip(todo, costs, strict=True)}
-    waiting = units(todo, dict(enumerate(costs)))
-    with progress("round") as report:
-        while waiting and time.left > 0:
-            fits = (unit for unit in waiting if sum(cost[id(trial)] for trial in unit) <= time.left)
-            unit = next(fits, waiting[0])
-            waiting.remove(unit)
-            shared: dict[str, Any] = {}
-            for trial in unit:
-                for line in run(trial, time, start(options), shared) if time.left > 0 else ():
-                    figures = next(reversed(line.get("models", {"": {}}).values()))
-                    if line["round"] < trial.rounds:
-                        report(trial.label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")
-                report(trial.label, len(trial.history), len(trial.history), trial.state)
-
-
-def _conclude(experiment: "Experiment", found: "Sequence[Trial]", out: Path, absent: Mapping[str, str]) -> None:
-    from feddyn.reports.paper import table
-    from feddyn.reports.records import entries, find
-
-    rows = {trial.job.row for trial in found}
-    records, _ = find([out])
-    show(table(experiment, [entry for entry in entries(experiment, records) if entry.job.row in rows]))
-    for name, why in absent.items():
+    for table in tables(study, out):
+        show(table)
+    for name, why in study.absent.items():
         say(f"left out, {name}: {why}")
-    done = sum(trial.complete for trial in found)
-    rest = "" if done == len(found) else "; the same command goes on with the others"
-    say(f"{done} of {len(found)} runs got as far as asked, in {out}{rest}")
+    done = sum(trial.complete for trial in study.found)
+    rest = "" if done == len(study.found) else "; the same command goes on with the others"
+    say(f"{done} of {len(study.found)} runs got as far as asked, in {out}{rest}")
     say(f"tables, figures and a page: feddyn report {out}")
+    if problems := [trial.problem for trial in study.found if trial.problem]:
+        raise FeddynError("; ".join(problems))
+
+
+def _status(directory: Path) -> None:
+    from feddyn.paper.catalogue import experiments
+    from feddyn.reports.study import status
+
+    queue = directory / QUEUE
+    for table in status(directory, experiments(), _queue(queue)[0] if queue.exists() else None):
+        show(table)
+
+
+def _searches(
+    search: "PaperSearch", choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
+) -> None:
+    from feddyn.engine.executors.pool import streams
+    from feddyn.paper.searches import run
+    from feddyn.paper.study import Budget
+    from feddyn.reports.search import save_paper
+
+    time, rows = Budget(budget), search.rows(choice, out)
+    begin = start(options, count := min(processes(options), len(rows)))
+    found = {row: row.searching(begin) for row in rows}
+    todo = [row for row, searching in found.items() if searching.known() is None]
+    if dry_run:
+        say(f"{len(rows)} searches, of which {len(todo)} are to go: {', '.join(str(row.directory) for row in todo)}")
+        return
+    for source in dict.fromkeys(source for searching in found.values() for source in searching.sources()):
+        provide(source)
+    try:
+        work = partial(run, start=begin, batch=not options["track"])
+        with progress("candidate") as report, closing(streams(work, todo, count)) as running:
+            for row, (done, total, outcome) in running:
+                words = f"{outcome.candidate.words}: {outcome.figure}"
+                report(f"{row.directory.name} {outcome.candidate.label}", done, total, words)
+                if time.left <= 0:
+                    break
+    except KeyboardInterrupt:
+        interrupted("the same command goes on from here (candidates that trained as one batch start again)")
+    for table in save_paper(search, {row: row.searching(begin) for row in rows}, out):
+        show(table)
+    say(f"tables and curves of the searches that are complete: {out / search.name}")
+
+
+def _heterogeneity(choice: "Choice", out: Path, dry_run: bool) -> None:
+    from feddyn.data.datasets import sources
+    from feddyn.reports.heterogeneity import save_paper
+
+    if dry_run:
+        say("nothing is trained: a few seconds")
+        return
+    provide("mnist")
+    show(save_paper(sources.load("mnist").y, choice, out / "heterogeneity"))
+    say(f"table and figure: {out / 'heterogeneity'}")

@@ -1,8 +1,7 @@
 """Devices whose samples are made, or read, when they are active, so that a million devices need no memory."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -10,21 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from feddyn.data.population import Array, Population, Rows, Samples
-from feddyn.data.stored import as_samples, convert
+from feddyn.batches import joined
+from feddyn.data.population import Array, Arrays, Population, Rows, Samples
+from feddyn.data.stored import as_samples, as_test, convert, fingerprint
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
-from feddyn.identity import describe, raw_bytes, unseen_in
+from feddyn.identity import describe, unseen_in
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OnDemand(Population):
     """Device k has the `counts[k]` samples that `make(k)` gives. It needs a test set to be evaluated on."""
 
-    make: Callable[[int], tuple[Array, Array]] = field(repr=False)
-    counts: npt.NDArray[np.int64] = field(repr=False)
-    test: Samples = field(repr=False)
+    make: Callable[[int], tuple[Arrays, Array]]
+    counts: npt.NDArray[np.int64]
+    test: Samples
     transform: Transform | None
     origin: Mapping[str, Any]
     kind: tuple[torch.dtype | None, torch.device | None] = (None, None)
@@ -32,9 +32,9 @@ class OnDemand(Population):
     @classmethod
     def of(
         cls,
-        make: Callable[[int], tuple[Array, Array]],
+        make: Callable[[int], tuple[Arrays, Array]],
         sizes: Sequence[int] | npt.NDArray[np.int64],
-        test: tuple[Array, Array],
+        test: tuple[Arrays, Array],
         transform: Transform | None,
         origin: Mapping[str, Any] | None,
     ) -> "OnDemand":
@@ -44,7 +44,7 @@ class OnDemand(Population):
         if not callable(make):
             raise InputError(f"make must be a function of a device's number, not {make!r}")
         first, _ = as_samples(*make(0), "device 0")
-        checked = as_samples(*test, "the test set", like=first)
+        checked = as_test(test, like=first)
         return cls(make, counts.astype(np.int64), checked, transform, dict(origin or {}))
 
     @property
@@ -74,7 +74,7 @@ class OnDemand(Population):
 
     def rows(self, devices: Sequence[int]) -> Rows:
         parts = [self.samples(k) for k in devices]
-        x, y = (torch.cat(column) for column in zip(*parts, strict=True))
+        x, y = (joined(column) for column in zip(*parts, strict=True))
         sizes = self.sizes_of(devices)
         return Rows(x, y, np.cumsum(sizes) - sizes, sizes)
 
@@ -87,9 +87,7 @@ class OnDemand(Population):
 
     def identity(self) -> dict[str, Any]:
         """The hash covers the sizes, the first device and the test set, not devices that nobody has asked for yet."""
-        digest = hashlib.sha256(self.counts.tobytes() + repr((describe(self.make), describe(self.transform))).encode())
-        for part in (*self.samples(0), *self.test):
-            digest.update(repr((part.dtype, tuple(part.shape))).encode())
-            digest.update(raw_bytes(part))
+        first = self.counts.tobytes() + repr((describe(self.make), describe(self.transform))).encode()
+        digest = fingerprint(first, *self.samples(0), *self.test)
         counts = {"devices": self.devices, "samples": self.total}
-        return {**counts, "sha256": digest.hexdigest(), **unseen_in(self.make, self.transform)}
+        return {**counts, "sha256": digest, **unseen_in(self.make, self.transform)}

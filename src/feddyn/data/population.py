@@ -8,22 +8,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from feddyn.batches import Batch
 from feddyn.data.transforms import Transform
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
     from feddyn.data.on_demand import OnDemand
+    from feddyn.data.reading import Collate
     from feddyn.data.stored import Stored
 
 Array: TypeAlias = torch.Tensor | npt.ArrayLike
-Samples: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+Arrays: TypeAlias = Array | Mapping[str, Any] | tuple[Any, ...]
+"""Samples of one input, or of several by name or by place, each an array with the samples along its first axis."""
+Samples: TypeAlias = tuple[Batch, torch.Tensor]
 
 
 class Rows(NamedTuple):
     """The samples of several devices in two arrays: device i has `sizes[i]` rows of them from `starts[i]` on."""
 
-    x: torch.Tensor
+    x: Batch
     y: torch.Tensor
     starts: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
@@ -84,6 +88,17 @@ class Population(ABC):
     def identity(self) -> dict[str, Any]:
         """What stands in a setting for a population that has no origin."""
 
+    def __repr__(self) -> str:
+        from feddyn.data.picture import words
+
+        return words(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: sizes, and how the classes are distributed."""
+        from feddyn.data.picture import html
+
+        return html(self)
+
     def size(self, device: int) -> int:
         """n_k of one device."""
         return int(self.sizes_of([device])[0])
@@ -98,15 +113,16 @@ class Population(ABC):
 
     @staticmethod
     def from_arrays(
-        x: Array,
+        x: Arrays,
         y: Array,
         device: Array,
         *,
-        test: tuple[Array, Array] | None = None,
+        test: tuple[Arrays, Array] | None = None,
         transform: Transform | None = None,
         origin: Mapping[str, Any] | None = None,
     ) -> "Stored":
-        """Samples `x`, targets `y`, and for each sample the device that holds it.
+        """Samples `x`, targets `y`, and for each sample the device that holds it. Samples of several inputs are a dict
+        or tuple of arrays: the model is called with them by name, model(**x), or by place, model(*x).
 
         A device column of whole numbers from 0 numbers the devices; anything else (names, user ids) names them, and
         they are numbered in sorted order. Without a test set, models are evaluated on the training data.
@@ -117,11 +133,11 @@ class Population(ABC):
 
     @staticmethod
     def from_parts(
-        x: Array,
+        x: Arrays,
         y: Array,
         parts: Sequence[npt.ArrayLike],
         *,
-        test: tuple[Array, Array] | None = None,
+        test: tuple[Arrays, Array] | None = None,
         transform: Transform | None = None,
         origin: Mapping[str, Any] | None = None,
     ) -> "Stored":
@@ -132,18 +148,29 @@ class Population(ABC):
         return from_parts(x, y, parts, test, transform, origin)
 
     @staticmethod
-    def from_datasets(datasets: "Sequence[Dataset[Any]]", *, test: "Dataset[Any] | None" = None) -> "Stored":
-        """A torch Dataset of (sample, target) pairs for each device, and one for the test set; all are read at once."""
-        from feddyn.data.stored import from_datasets
+    def from_datasets(
+        datasets: "Sequence[Dataset[Any]]",
+        *,
+        test: "Dataset[Any] | None" = None,
+        collate: "Collate | None" = None,
+        transform: Transform | None = None,
+    ) -> "Stored":
+        """A torch Dataset for each device, and one for the test set; all are read at once.
 
-        return from_datasets(datasets, test)
+        Items are (sample, target) pairs; a sample is a tensor, or a dict or tuple of tensors. `collate` makes all items
+        one batch (samples, targets), as a DataLoader's collate_fn does: `feddyn.data.reading.padded` fills up sequences
+        of unequal lengths.
+        """
+        from feddyn.data.reading import from_datasets
+
+        return from_datasets(datasets, test, collate, transform)
 
     @staticmethod
     def on_demand(
-        make: Callable[[int], tuple[Array, Array]],
+        make: Callable[[int], tuple[Arrays, Array]],
         sizes: Sequence[int] | npt.NDArray[np.int64],
         *,
-        test: tuple[Array, Array],
+        test: tuple[Arrays, Array],
         transform: Transform | None = None,
         origin: Mapping[str, Any] | None = None,
     ) -> "OnDemand":

@@ -3,19 +3,17 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from feddyn.data.population import Array, Population, Rows, Samples
+from feddyn.batches import Batch, form, leaves, mapped, taken
+from feddyn.data.population import Array, Arrays, Population, Rows, Samples
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.identity import describe, raw_bytes, unseen_in
-
-if TYPE_CHECKING:
-    from torch.utils.data import Dataset
 
 TYPES = (
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -26,16 +24,16 @@ UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stored(Population):
     """Devices with their samples, one device after the other in `x` and `y`; device k has the rows
     offsets[k] to offsets[k+1]."""
 
-    x: torch.Tensor = field(repr=False)
-    y: torch.Tensor = field(repr=False)
-    offsets: npt.NDArray[np.int64] = field(repr=False)
-    names: tuple[str, ...] = field(repr=False)
-    test: Samples | None = field(default=None, repr=False)
+    x: Batch
+    y: torch.Tensor
+    offsets: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+    test: Samples | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
     transform: Transform | None = None
 
@@ -67,7 +65,7 @@ class Stored(Population):
     def samples(self, device: int) -> Samples:
         """The samples of one device, as views."""
         rows = slice(int(self.offsets[device]), int(self.offsets[device + 1]))
-        return self.x[rows], self.y[rows]
+        return taken(self.x, rows), self.y[rows]
 
     def rows(self, devices: Sequence[int]) -> Rows:
         """The samples of several devices, where they are."""
@@ -83,9 +81,7 @@ class Stored(Population):
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "Stored":
         x, y = (convert(data, dtype, device) for data in (self.x, self.y))
-        test = (
-            None if self.test is None else (convert(self.test[0], dtype, device), convert(self.test[1], dtype, device))
-        )
+        test = self.test and (convert(self.test[0], dtype, device), convert(self.test[1], dtype, device))
         return replace(self, x=x, y=y, test=test)
 
     def identity(self) -> dict[str, Any]:
@@ -94,27 +90,54 @@ class Stored(Population):
 
     def sha256(self) -> str:
         """A hash of every sample, target and owner."""
-        digest = hashlib.sha256(repr((self.offsets.tolist(), self.names, describe(self.transform))).encode())
-        for part in (self.x, self.y, *(self.test or ())):
+        owners = repr((self.offsets.tolist(), self.names, describe(self.transform)))
+        return fingerprint(owners.encode(), self.x, self.y, *(self.test or ()))
+
+
+def fingerprint(first: bytes, *batches: Batch) -> str:
+    """A hash of some bytes and of every number in some batches."""
+    digest = hashlib.sha256(first)
+    for batch in batches:
+        if not isinstance(batch, torch.Tensor):
+            digest.update(form(batch).encode())
+        for part in leaves(batch):
             digest.update(repr((part.dtype, tuple(part.shape))).encode())
             digest.update(raw_bytes(part))
-        return digest.hexdigest()
+    return digest.hexdigest()
 
 
 def from_arrays(
-    x: Array,
+    x: Arrays,
     y: Array,
     device: Array,
-    test: tuple[Array, Array] | None = None,
+    test: tuple[Arrays, Array] | None = None,
     transform: Transform | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> Stored:
     """See `Population.from_arrays`."""
     samples, targets = as_samples(x, y, "the training data")
-    owner = np.asarray(device)
-    if owner.shape != (len(targets),):
+    names, numbers, counts = _devices(device, len(targets))
+    parts = np.split(np.argsort(numbers, kind="stable"), np.cumsum(counts)[:-1])
+    population = from_parts(samples, targets, parts, test, transform, origin)
+    return replace(population, names=tuple(str(name) for name in names))
+
+
+def _devices(device: Array, samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The devices in their order, the number of each sample's, and how many samples each has."""
+    try:
+        owner = np.asarray(device)
+    except ValueError:
         raise InputError(
-            f"the device column has shape {owner.shape}, but there are {len(targets)} samples: give one each"
+            "the device column has lists in it, of unequal lengths: give one device for each sample"
+        ) from None
+    if owner.shape != (samples,):
+        raise InputError(f"the device column has shape {owner.shape}, but there are {samples} samples: give one each")
+    missing = (
+        [row for row, name in enumerate(owner) if name is None or name != name] if owner.dtype.kind in "OfM" else []
+    )
+    if missing:
+        raise InputError(
+            f"the device column has no value in row {missing[0]}: say whose sample it is, or drop that row"
         )
     try:
         names, numbers, counts = np.unique(owner, return_inverse=True, return_counts=True)
@@ -128,16 +151,14 @@ def from_arrays(
             f"device {empty} has no samples: every device from 0 to {names[-1]} needs at least one "
             "(if the numbers are names, give them as strings)"
         )
-    parts = np.split(np.argsort(numbers, kind="stable"), np.cumsum(counts)[:-1])
-    population = from_parts(samples, targets, parts, test, transform, origin)
-    return replace(population, names=tuple(str(name) for name in names))
+    return names, numbers, counts
 
 
 def from_parts(
-    x: Array,
+    x: Arrays,
     y: Array,
     parts: Sequence[npt.ArrayLike],
-    test: tuple[Array, Array] | None = None,
+    test: tuple[Arrays, Array] | None = None,
     transform: Transform | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> Stored:
@@ -153,51 +174,47 @@ def from_parts(
     if len(order) == 0:
         raise InputError("a population needs at least one device")
     return Stored(
-        x=samples[order],
+        x=mapped(lambda leaf: leaf[order], samples),
         y=targets[order],
         offsets=np.cumsum([0, *map(len, rows)]),
         names=tuple(map(str, range(len(rows)))),
-        test=None if test is None else as_samples(*test, "the test set", like=samples),
+        test=None if test is None else as_test(test, like=samples),
         origin=dict(origin or {}),
         transform=transform,
     )
 
 
-def from_datasets(datasets: "Sequence[Dataset[Any]]", test: "Dataset[Any] | None" = None) -> Stored:
-    """See `Population.from_datasets`."""
-    devices = [_read(data, f"device {k}") for k, data in enumerate(datasets)]
-    for k, (x, _) in enumerate(devices):
-        if x.shape[1:] != devices[0][0].shape[1:] or x.dtype != devices[0][0].dtype:
-            raise InputError(
-                f"device {k} has samples of shape {tuple(x.shape[1:])} ({x.dtype}), device 0 of "
-                f"{tuple(devices[0][0].shape[1:])} ({devices[0][0].dtype}): make them alike"
-            )
-    if not devices:
-        raise InputError("a population needs at least one device")
-    owner = np.repeat(np.arange(len(devices)), [len(x) for x, _ in devices])
-    x, y = (torch.cat(parts) for parts in zip(*devices, strict=True))
-    return from_arrays(x, y, owner, None if test is None else _read(test, "the test set"))
-
-
-def convert(data: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def convert(data: Batch, dtype: torch.dtype, device: torch.device) -> Batch:
     """Floating-point data in a type, all data on a device."""
-    return data.to(device=device, dtype=dtype if data.is_floating_point() else data.dtype)
+    return mapped(lambda leaf: leaf.to(device=device, dtype=dtype if leaf.is_floating_point() else leaf.dtype), data)
 
 
-def as_samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) -> Samples:
+def as_test(test: object, like: Batch) -> Samples:
+    """A test set's samples and targets, which are of the form of the training data's."""
+    if not isinstance(test, tuple | list) or len(test) != 2:
+        found = f"{len(test)} of them" if isinstance(test, tuple | list) else f"a {type(test).__name__}"
+        raise InputError(f"the test set must be its samples and its targets, test=(x, y), not {found}")
+    return as_samples(test[0], test[1], "the test set", like)
+
+
+def as_samples(x: Arrays, y: Array, what: str, like: Batch | None = None) -> Samples:
     """Both as tensors that agree with each other: integer targets as int64, everything finite."""
-    samples, targets = _tensor(x, what), _tensor(y, f"{what}'s targets")
-    if samples.is_sparse or targets.is_sparse:
-        raise InputError(f"{what} is a sparse tensor: make it dense, x.to_dense()")
-    if samples.dim() == 0 or targets.dim() == 0 or len(samples) == 0:
+    targets = tensor(y, f"{what}'s targets")
+    samples = as_batch(x, what, len(targets) if targets.dim() else 0)
+    if not leaves(samples):
         raise InputError(f"{what} holds no samples")
-    if len(samples) != len(targets):
-        raise InputError(f"{what} has {len(samples)} samples but {len(targets)} targets: give one each")
-    if like is not None and samples.shape[1:] != like.shape[1:]:
-        raise InputError(
-            f"{what} has samples of shape {tuple(samples.shape[1:])}, the training data of {tuple(like.shape[1:])}"
-        )
-    for name, data in ((what, samples), (f"{what}'s targets", targets)):
+    for data in (*leaves(samples), targets):
+        if data.is_sparse:
+            raise InputError(f"{what} is a sparse tensor: make it dense, x.to_dense()")
+    for data in leaves(samples):
+        if data.dim() == 0 or targets.dim() == 0 or len(data) == 0:
+            raise InputError(f"{what} holds no samples")
+        if len(data) != len(targets):
+            raise InputError(f"{what} has {len(data)} samples but {len(targets)} targets: give one each")
+    if like is not None and _shapes(samples) != _shapes(like):
+        raise InputError(f"{what} has samples of shape {_shapes(samples)}, the training data of {_shapes(like)}")
+    named = [(what, data) for data in leaves(samples)]
+    for name, data in (*named, (f"{what}'s targets", targets)):
         if data.is_floating_point() and not bool(data.isfinite().all()):
             row = int((~data.isfinite()).reshape(len(data), -1).any(1).nonzero()[0])
             raise InputError(
@@ -206,19 +223,27 @@ def as_samples(x: Array, y: Array, what: str, like: torch.Tensor | None = None) 
     return samples, targets if targets.is_floating_point() else targets.long()
 
 
-def _read(data: "Dataset[Any]", what: str) -> Samples:
-    """A torch Dataset as two tensors."""
-    items = [data[i] for i in range(len(data))]  # type: ignore[arg-type]
-    if not items:
-        raise InputError(f"{what} has no samples")
-    try:
-        x, y = zip(*items, strict=True)
-        return torch.stack([torch.as_tensor(v) for v in x]), torch.stack([torch.as_tensor(v) for v in y])
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{what} must hold (sample, target) pairs of tensors of one shape: {error}") from None
+def as_batch(x: Arrays, what: str, count: int = -1) -> Batch:
+    """Arrays as tensors; a tuple of arrays that is not one row for each of `count` samples is a tuple of inputs."""
+    if isinstance(x, Mapping):
+        return {str(name): as_batch(part, f"{what}'s {name}", count) for name, part in x.items()}
+    arrays = (torch.Tensor, np.ndarray, Mapping)
+    if isinstance(x, tuple) and len(x) != count and all(isinstance(part, arrays) for part in x):
+        return tuple(as_batch(part, f"{what}'s input {i}", count) for i, part in enumerate(x))
+    return tensor(x, what)
 
 
-def _tensor(data: Array, what: str) -> torch.Tensor:
+def _shapes(batch: Batch) -> Any:
+    """The shapes of a sample."""
+    if isinstance(batch, torch.Tensor):
+        return tuple(batch.shape[1:])
+    if isinstance(batch, Mapping):
+        return {name: _shapes(part) for name, part in batch.items()}
+    return [_shapes(part) for part in batch]
+
+
+def tensor(data: Array, what: str) -> torch.Tensor:
+    """Anything that is an array as a tensor; `what` says whose, for the sentence if it is none."""
     if not isinstance(data, torch.Tensor):
         try:
             array = np.asarray(data)

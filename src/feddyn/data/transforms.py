@@ -1,9 +1,13 @@
 """What is done to a batch of raw samples before the model sees it, so that data can stay as bytes."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import torch
+
+from feddyn.batches import Batch
+from feddyn.identity import describe
 
 PADDING = 4
 
@@ -11,9 +15,7 @@ PADDING = 4
 class Transform(Protocol):
     """A batch of raw samples to a model's input; with a generator, for training, it may be augmented."""
 
-    def __call__(
-        self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None, /
-    ) -> torch.Tensor: ...
+    def __call__(self, x: Batch, dtype: torch.dtype, generator: torch.Generator | None = None, /) -> Batch: ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,31 @@ class Tokens:
 
     def __call__(self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
         return x.long()
+
+
+KNOWN = {"images": Images, "tokens": Tokens}
+"""The transforms that a record can describe in full."""
+
+
+def as_table(transform: Transform) -> dict[str, Any]:
+    """A transform as a record keeps it: one of ours in full, another one by its name and a hash."""
+    if isinstance(transform, Images | Tokens):
+        return {"name": type(transform).__name__.lower(), **asdict(transform)}
+    return {"memory": True, **describe(transform)}
+
+
+def from_table(table: Mapping[str, Any]) -> Transform | None:
+    """The transform again; None: it existed only in memory.
+
+    >>> from_table(as_table(Images((0.5,), (0.25,)))) == Images((0.5,), (0.25,))
+    True
+    """
+    if table["name"] not in KNOWN:
+        return None
+    values = {key: tuple(value) if isinstance(value, list | tuple) else value for key, value in table.items()}
+    del values["name"]
+    made: Transform = KNOWN[table["name"]](**values)
+    return made
 
 
 def _flip_and_crop(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

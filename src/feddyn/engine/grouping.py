@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
+from feddyn.batches import joined, leaves, mapped, split, taken
 from feddyn.data.population import Population
 from feddyn.data.stored import convert
 from feddyn.engine.stackable import refusal
@@ -64,10 +65,13 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
         return "the solver takes one device at a time, unlike SGD"
     if augmented(population):
         return "the data is augmented, device by device"
-    rows = telling_rows(*population.excerpt())
+    samples, targets = population.excerpt()
+    if linear_layers(model) is not None and not isinstance(samples, torch.Tensor):
+        return "a model in closed form takes one input"
+    rows = telling_rows(samples, targets)
     if len(rows) < 2 and model.loss is not nn.functional.cross_entropy:
         return "one sample does not show whether the loss is a mean over samples"
-    x, y = (convert(data[rows], model.theta.dtype, model.theta.device) for data in population.excerpt())
+    x, y = (convert(taken(data, rows), model.theta.dtype, model.theta.device) for data in (samples, targets))
     model.module.train()
     if population.transform is not None:
         x = population.transform(x, model.theta.dtype)
@@ -75,15 +79,16 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
     with warnings.catch_warnings(), confined(model.theta.device):
         warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
         try:
-            output, apart = model(x), torch.cat([model(row) for row in x.split(1)])
-            pairs = zip(output.split(1), y.split(1), strict=True)
+            output, apart = model(x), joined([model(row) for row in split(x, 1)])
+            pairs = zip(split(output, 1), y.split(1), strict=True)
             losses = torch.stack([model.loss(one, target) for one, target in pairs])
             alone = model.gradient(x, y)
             way = stacked(model)(model.theta.expand(1, 1, -1))
-            (batch,) = way.prepare(x[None, None], y[None, None], weight)
+            (batch,) = way.prepare(mapped(lambda leaf: leaf[None, None], x), y[None, None], weight)
             batched = way.gradient(batch)
             # in a stack, batches are filled up with samples of weight 0, which must not matter to the others
-            apart_is_together = _close(apart, output) and _close(losses.mean(), model.loss(output, y))
+            alike = all(map(_close, leaves(apart), leaves(output)))
+            apart_is_together = alike and _close(losses.mean(), model.loss(output, y))
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
             return f"vmap does not work with this model ({str(error).splitlines()[0]})"
     if not apart_is_together or not _close(batched.flatten(), alone):

@@ -1,1 +1,5 @@
-"""Networks, and any nn.Module as a function of one flat vector."""
+"""Networks as functions of one vector, and what helps to make them so."""
+
+from feddyn.models.norms import group_norm
+
+__all__ = ["group_norm"]

@@ -2,16 +2,17 @@
 
 import copy
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
 from torch.func import functional_call
 
 from feddyn.algorithms.base import Scalar, Vector
+from feddyn.batches import Batch, arguments, mapped
 from feddyn.errors import InputError
 
-Loss: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Loss: TypeAlias = Callable[[Any, torch.Tensor], torch.Tensor]
 """(model output, targets) -> the mean loss over the batch."""
 Descent: TypeAlias = Callable[[Scalar], None]
 """theta <- theta - step * g in place, as a function of the step; g is the gradient where it was taken."""
@@ -37,7 +38,8 @@ class FlatModel:
         if len(kinds) > 1 or dtype not in (torch.float32, torch.float64) or device.type == "meta":
             found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
             raise InputError(
-                f"the model's parameters must be all float32 or all float64, on one device that holds them, not {found}"
+                "the model's parameters must be all float32 or all float64, on one device that holds them, not "
+                f"{found}: model.float() makes them float32"
             )
         self.theta = torch.cat([p.detach().reshape(-1) for _, p in named])
         self.channels_last = False
@@ -61,28 +63,29 @@ class FlatModel:
         """The numbers of parameters of the layers, in their order."""
         return tuple(shape.numel() for _, _, shape in self._layout)
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Batch) -> Batch:
         """The module's output at `theta`."""
-        if self.channels_last and x.dim() == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
-        return torch.as_tensor(self.module(x))
+        if self.channels_last:
+            x = mapped(_channels_last, x)
+        args, kwargs = arguments(x)
+        return self.module(*args, **kwargs)
 
-    def gradient(self, x: torch.Tensor, y: torch.Tensor) -> Vector:
+    def gradient(self, x: Batch, y: torch.Tensor) -> Vector:
         """The gradient of the mean loss at `theta`; the next call overwrites it."""
         return torch.cat([slope.reshape(-1) for slope in self._slopes(x, y)], out=self._grad)
 
-    def descent(self, x: torch.Tensor, y: torch.Tensor) -> Descent:
+    def descent(self, x: Batch, y: torch.Tensor) -> Descent:
         """A step along the gradient, which never becomes one vector: that saves a pass over it."""
         slopes = self._slopes(x, y)
         return lambda step: torch._foreach_add_(self._parts, slopes, alpha=-float(step))
 
-    def _slopes(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def _slopes(self, x: Batch, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The gradient by parameters."""
         return torch.autograd.grad(self.loss(self(x), y), self._parameters, materialize_grads=True)
 
-    def function(self, theta: Vector, x: torch.Tensor) -> torch.Tensor:
+    def function(self, theta: Vector, x: Batch) -> Batch:
         """The module's output as a pure, differentiable function of a vector."""
-        return torch.as_tensor(functional_call(self.module, self.named(theta), (x,)))
+        return functional_call(self.module, self.named(theta), *arguments(x))
 
     def named(self, theta: Vector) -> dict[str, torch.Tensor]:
         """The vector cut into the module's parameters, as views."""
@@ -96,10 +99,14 @@ def with_parameters(module: nn.Module, theta: Vector) -> nn.Module:
     return copied
 
 
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+
 def _refuse_running_statistics(module: nn.Module) -> None:
     for name, layer in module.named_modules():
         if getattr(layer, "track_running_stats", False):
             raise InputError(
                 f"the layer {name or 'at the top'!s} ({type(layer).__name__}) keeps running statistics, which are not "
-                "parameters and cannot be averaged between devices; use nn.GroupNorm instead"
+                "parameters and cannot be averaged between devices; feddyn.models.group_norm(model) makes it GroupNorm"
             )

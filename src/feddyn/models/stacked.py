@@ -7,6 +7,7 @@ batch (or to 0: no samples); parameters as theta (settings, devices, d). All set
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeAlias, final
 
 import torch
@@ -14,6 +15,7 @@ from torch import nn
 from torch.func import vmap
 
 from feddyn.algorithms.base import Scalar, Vector
+from feddyn.batches import Batch, mapped
 from feddyn.models.flat import Descent, FlatModel
 
 
@@ -22,7 +24,7 @@ class Stacked(ABC):
     step."""
 
     @abstractmethod
-    def prepare(self, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
+    def prepare(self, x: Batch, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
         """Batches for `gradient`, one for each step."""
 
     @abstractmethod
@@ -45,8 +47,9 @@ class Vmapped(Stacked):
     def __init__(self, model: FlatModel, theta: Vector):
         self.model, self.theta = model, theta
 
-    def prepare(self, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
-        return list(zip(x, y, weight, strict=True))
+    def prepare(self, x: Batch, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
+        steps = x if isinstance(x, torch.Tensor) else [mapped(itemgetter(step), x) for step in range(len(y))]
+        return list(zip(steps, y, weight, strict=True))
 
     def gradient(self, batch: Any) -> Vector:
         x, y, weight = batch
@@ -58,11 +61,11 @@ class Vmapped(Stacked):
     def descent(self, batch: Any) -> Descent:
         return _along(self.theta, self.gradient(batch))
 
-    def _losses(self, output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def _losses(self, output: Batch, y: torch.Tensor) -> torch.Tensor:
         """The loss of every single sample, from a loss that takes the mean over a batch."""
 
-        def single(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return self.model.loss(output[None], y[None])
+        def single(output: Batch, y: torch.Tensor) -> torch.Tensor:
+            return self.model.loss(mapped(itemgetter(None), output), y[None])
 
         return vmap(vmap(vmap(single)), in_dims=(0, None))(output, y)
 
@@ -88,7 +91,7 @@ class Perceptron(Stacked):
         self._grad = torch.empty_like(theta)
         self._slopes = self._views(self._grad.flatten(0, 1))
 
-    def prepare(self, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
+    def prepare(self, x: Batch, y: torch.Tensor, weight: torch.Tensor) -> Sequence[Any]:
         settings = len(self.theta)
         onehot = nn.functional.one_hot(y, self.classes).mT * weight[..., None, :]
         parts = (x.flatten(3), onehot, weight[..., None, :])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
+from feddyn.errors import InputError
 from feddyn.paper import published
 from feddyn.paper.appendix import Case, document
 from feddyn.paper.centralised import REFERENCES
@@ -173,3 +174,22 @@ def experiments() -> Mapping[str, Experiment]:
         _table("unbalanced", "balanced and unbalanced data, 100 devices, 10% participation"),
     )
     return {experiment.name: experiment for experiment in (*tables, *_figures(), *_comparisons())}
+
+
+def as_setting(jobs: Sequence[PaperRun]) -> Document:
+    """The runs of one row as a comparison: what all methods share, and an entry for each."""
+    if len({job.row for job in jobs}) != 1:
+        raise InputError("--toml prints one row: choose it with --row")
+    first, own = jobs[0], ("algorithm", "solver")
+    common = {key: value for key, value in first.document.items() if key not in own}
+    if first.targets:
+        common["target"] = {"metric": "accuracy", "value": max(first.targets)}
+    solvers = [job.document["solver"] for job in jobs]
+    shared = {k: v for k, v in solvers[0].items() if all(solver.get(k) == v for solver in solvers)}
+    if len({solver.get("name") for solver in solvers}) > 1:
+        shared = {}  # methods with solvers of their own do not take from a common one
+    compare = []
+    for job in jobs:
+        solver = {k: v for k, v in job.document["solver"].items() if k not in shared}
+        compare.append({"label": job.label, "algorithm": job.document["algorithm"], "solver": solver})
+    return {**common, **({"solver": shared} if shared else {}), "compare": compare}

@@ -12,11 +12,14 @@ from feddyn.errors import InputError
 CHUNK = 1 << 20
 
 
-def write_whole(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
-    """Write a file so that whoever looks, also after a crash, finds all of it or what was there before; its SHA-256."""
+def write_whole(path: Path, chunks: Iterable[bytes | memoryview], *, private: bool = False) -> str:
+    """Write a file so that whoever looks, also after a crash, finds all of it or what was there before; its SHA-256.
+    One that is `private` is its owner's alone."""
     digest, beside = hashlib.sha256(), path.with_name(f".{path.name}.part")
     beside.unlink(missing_ok=True)  # of a write that a crash cut off
     with beside.open("xb") as file:
+        if private:
+            beside.chmod(0o600)
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)

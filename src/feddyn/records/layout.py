@@ -6,6 +6,8 @@ rounds.jsonl        a line a round; the same bits for equal settings
 timings.jsonl       everything that differs between two equal runs
 summary.json        how it ended
 models.safetensors  the three flat vectors after the last round
+state_dict.safetensors  the model that counts, by the names of its parameters
+inputs.json         how samples became the model's input
 devices.json        if it was asked for, the last figures of the server's model on each device's own samples
 checkpoint/         while it goes on: all that is needed to go on after a crash
 lock                held by the process that writes here
@@ -49,6 +51,7 @@ class Status(StrEnum):
         return self.complete or self is Status.DIVERGED
 
 
+MODELS, STATE_DICT, INPUTS, DEVICES = "models.safetensors", "state_dict.safetensors", "inputs.json", "devices.json"
 HEADING = "# feddyn run "
 """Begins the first line of a setting.toml; then comes the setting's key."""
 
@@ -77,7 +80,7 @@ def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list
         lines = read_rounds(directory / "rounds.jsonl")
         if len(lines) != rounds:
             raise ValueError(f"rounds.jsonl has {len(lines)} of {rounds} rounds")
-        models = (directory / "models.safetensors").read_bytes()
+        models = (directory / MODELS).read_bytes()
         deserialize(models)  # type: ignore[no-untyped-call]
         return lines, models
     except (OSError, ValueError, SafetensorError) as error:

@@ -55,6 +55,10 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
 def _round(line: dict[str, Any]) -> dict[str, Any]:
     for name in COUNTS:
         count(line, name)
+    if not isinstance(active := line.get("active", []), list):
+        raise ValueError(f"active is {reprlib.repr(active)}, not a list of devices")
+    for device in active:
+        count({"active": device}, "active")
     for kind in ("norms", "devices"):
         for name in table(line.get(kind, {}), kind):
             figure(line[kind], name)

@@ -40,3 +40,14 @@ def lock(directory: Path) -> Iterator[IO[bytes]]:
         yield file
     if not fcntl:
         path.unlink()
+
+
+def in_use(directory: Path) -> bool:
+    """Whether some process writes to a directory now."""
+    if not (directory / LOCK).exists():
+        return False
+    try:
+        with lock(directory):
+            return False
+    except InputError:
+        return True

@@ -3,22 +3,18 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feddyn.errors import InputError
-from feddyn.metrics import Better, best, directions, headline
-from feddyn.records.files import home
-from feddyn.records.layout import Status, require_unchanged
-from feddyn.records.lines import COUNTS, count, figure, read_lines, read_rounds, strictly, table, text
-
-if TYPE_CHECKING:
-    import torch
+from feddyn.metrics import Figures, directions
+from feddyn.records.layout import DEVICES, INPUTS, MODELS, Status, require_unchanged
+from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
+from feddyn.records.recorded import Recorded
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Recorded):
     """A run as its record has it: the setting as text and as a document, a line a round, how it ended, and how many
     seconds it took."""
 
@@ -29,67 +25,18 @@ class RunRecord:
     status: Status
     message: str
     seconds: float
+    initial: Mapping[str, Figures] = field(default_factory=dict, repr=False)
+    on_devices: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
 
     @property
-    def evaluated(self) -> list[Mapping[str, Any]]:
-        """The rounds with figures."""
-        return [line for line in self.history if "models" in line]
+    def inputs(self) -> dict[str, Any]:
+        """How samples became the model's input; empty: the record is too old to say."""
+        return _optional(self.path / INPUTS)
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """The model and the metric that count."""
-        return headline(self.setting, self.evaluated[-1]["models"])
-
-    @property
-    def better(self) -> Better:
-        """Whether `higher` or `lower` figures of that metric are better."""
-        return directions(self.setting)[self.headline[1]]
-
-    @property
-    def figures(self) -> list[float]:
-        """The figure that counts, of every evaluated round."""
-        model, metric = self.headline
-        return [line["models"][model][metric] for line in self.evaluated]
-
-    @property
-    def best(self) -> float:
-        """The best of them."""
-        return best(self.figures, self.better)
-
-    @property
-    def columns(self) -> dict[str, list[float | None]]:
-        """The history as columns: counts, and every figure by its dotted name (models.all.accuracy); None where a round
-        has none. For example `pandas.DataFrame(record.columns)`."""
-        counts: dict[str, list[float | None]] = {name: [line[name] for line in self.history] for name in COUNTS}
-        rows = [dict(dotted(line)) for line in self.history]
-        names = dict.fromkeys(name for row in rows for name in row)
-        return counts | {name: [row.get(name) for row in rows] for name in names}
-
-    @property
-    def devices(self) -> dict[str, list[Any]]:
-        """The last figures of the server's model on each device's own samples, as columns; empty: not asked for."""
-        file = self.path / "devices.json"
-        try:
-            return table(strictly(file.read_bytes()), "it") if file.exists() else {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file} is damaged: {error}") from None
-
-    def models(self) -> "dict[str, torch.Tensor]":
-        """The flat vectors after the last round, by name; needs torch."""
-        from safetensors.torch import load_file
-
-        try:
-            return load_file(self.path / "models.safetensors")
-        except OSError as error:
-            raise InputError(f"{self.path} has no models: {error}; a run that goes on has none yet") from None
-
-
-def load(directory: str | PathLike[str]) -> RunRecord:
-    """The record of a run, from its directory: what `feddyn run` or `simulate(..., out=DIR)` wrote there."""
-    path = home(Path(directory))
-    if not (path / "setting.toml").exists():
-        raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
-    return read(path)
+    def weights(self) -> Path:
+        """The file with the flat vectors after the last round."""
+        return self.path / MODELS
 
 
 def read(path: Path) -> RunRecord:
@@ -100,11 +47,16 @@ def read(path: Path) -> RunRecord:
         require_unchanged(path, setting)
         # rounds that were done again after a crash count once
         spent = {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
-        status, message = Status.RUNNING, ""
+        status, message, initial = Status.RUNNING, "", dict[str, Any]()
         if (path / "summary.json").exists():
             summary = table(strictly((path / "summary.json").read_bytes()), "summary.json")
             status, message = Status(text(summary, "status")), text(summary, "message")
-        record = RunRecord(path, words, setting, history, status, message, sum(spent.values()))
+            initial = table(summary.get("initial", {}), "initial")
+            for model, figures in initial.items():
+                for name in table(figures, f"the initial model {model!r}"):
+                    figure(figures, name)
+        devices = _columns(_optional(path / DEVICES))
+        record = RunRecord(path, words, setting, history, status, message, sum(spent.values()), initial, devices)
         if record.evaluated:
             model, metric = record.headline
             figure(table(record.evaluated[0]["models"].get(model), f"the model {model!r}"), metric)
@@ -113,15 +65,43 @@ def read(path: Path) -> RunRecord:
     return record
 
 
-def dotted(line: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Every figure of a round by its dotted name."""
-    found = []
-    for kind in ("models", "on_devices"):
-        for name, figures in line.get(kind, {}).items():
-            found += [(f"{kind}.{name}.{key}", value) for key, value in figures.items()]
-    for kind in ("norms", "devices"):
-        found += [(f"{kind}.{name}", value) for name, value in line.get(kind, {}).items()]
-    return found
+def _optional(file: Path) -> dict[str, Any]:
+    """A file with a table, empty where there is none."""
+    try:
+        return table(strictly(file.read_bytes()), "it") if file.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+
+
+def _columns(devices: dict[str, Any]) -> dict[str, list[Any]]:
+    """Columns that have all one entry for each device, and those of figures numbers."""
+    for name, column in devices.items():
+        if not isinstance(column, list) or len(column) != len(devices.get("device", ())):
+            raise ValueError(f"the column {name} of {DEVICES} has not an entry for each device")
+        check = {"device": text, "samples": count}.get(name, figure)
+        for value in column:
+            check({name: value}, name)
+    return devices
+
+
+def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+    """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
+    that were not evaluated yet."""
+    found, left_out = dict[Path, RunRecord](), []
+    for directory in directories:
+        if not directory.is_dir():
+            raise InputError(f"there is no directory {directory}: give directories with records of runs")
+        for path in sorted(file.parent for file in directory.rglob("setting.toml")):
+            try:
+                record = read(path)
+            except InputError as error:
+                left_out.append(str(error))
+                continue
+            if record.evaluated:
+                found[path.resolve()] = record
+            else:
+                left_out.append(f"{path}: {record.message or 'no round of it has been evaluated yet'}")
+    return list(found.values()), left_out
 
 
 def _checked(setting: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import tomli_w
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.comparison import FILE
 from feddyn.records.files import refuse_links, write_code, write_whole
-from feddyn.records.layout import HEADING, Line, Setting, ended, key, require_same
-from feddyn.records.lines import read_rounds
+from feddyn.records.layout import DEVICES, HEADING, INPUTS, MODELS, STATE_DICT, Line, Setting, ended, key, require_same
+from feddyn.records.lines import append_lines, read_rounds
 from feddyn.records.lock import LOCK, lock
 
 LEFTOVERS = (LOCK, ".setting.toml.part")
@@ -82,6 +82,7 @@ class Record:
     def _open(self, word: str) -> None:
         try:
             self._rounds = self._files.enter_context((self.directory / "rounds.jsonl").open("ab"))
+            append_lines(self.directory / "timings.jsonl", [])  # without one that a crash cut off
             timings = (self.directory / "timings.jsonl").open("a", encoding="utf-8")
             self._timings = self._files.enter_context(timings)
         except OSError as error:
@@ -127,14 +128,23 @@ class Record:
         os.fsync(self._rounds.fileno())
         return self._rounds.tell()
 
-    def close(self, summary: Mapping[str, Any], models: bytes, devices: Mapping[str, Sequence[Any]]) -> None:
-        """Write down how the run ended, its models, which are a safetensors file, and if there are any the columns of
-        the devices' figures."""
+    def close(
+        self,
+        summary: Mapping[str, Any],
+        models: bytes,
+        state_dict: bytes,
+        inputs: Mapping[str, Any],
+        devices: Mapping[str, Sequence[Any]],
+    ) -> None:
+        """Write down how the run ended, its models as flat vectors, the one that counts by the names of its parameters
+        (both are safetensors files), what its inputs were, and if there are any the columns of the devices' figures."""
         try:
             self.recorded()
-            write_whole(self.directory / "models.safetensors", [models])
-            if devices:
-                write_whole(self.directory / "devices.json", [json.dumps(devices, allow_nan=False).encode()])
+            write_whole(self.directory / MODELS, [models])
+            write_whole(self.directory / STATE_DICT, [state_dict])
+            for name, content in ((INPUTS, inputs), (DEVICES, devices)):
+                if content:
+                    write_whole(self.directory / name, [json.dumps(content, allow_nan=False).encode()])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"
             write_whole(self.directory / "summary.json", [text.encode()])
         except OSError as error:

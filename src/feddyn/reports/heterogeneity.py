@@ -2,16 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from feddyn.data.datasets.federations import split_labels
+from feddyn.paper.study import Choice
+from feddyn.records.files import refuse_links
 from feddyn.views.drawing import figure
 from feddyn.views.tables import Table
 
 Counts = npt.NDArray[np.int64]
 """Devices x classes: how many samples of each class a device has."""
 FRACTIONS = (0.4, 0.6, 0.8)
+TITLE = "the classes that hold 40%, 60% and 80% of a device's data, MNIST, 100 devices"
+SPLITS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "iid": ("IID", {"split": "iid"}),
+    "dirichlet0.6": ("Dirichlet (.6)", {"split": "dirichlet", "concentration": 0.6}),
+    "dirichlet0.3": ("Dirichlet (.3)", {"split": "dirichlet", "concentration": 0.3}),
+}
+"""The splits of the paper's figure, by row."""
 
 
 def class_counts(labels: npt.NDArray[np.integer], parts: Sequence[npt.NDArray[np.int64]]) -> Counts:
@@ -56,6 +67,19 @@ def histograms(splits: Mapping[str, Counts], path: Path) -> None:
         axes.set_ylabel("devices")
     canvas.axes[0].legend(frameon=False)
     canvas.savefig(path, dpi=150)
+
+
+def save_paper(labels: npt.NDArray[np.integer], choice: Choice, directory: Path) -> Table:
+    """The paper's figure, or some rows of it, and its table, written into a directory."""
+    choice.check("heterogeneity", list(SPLITS))
+    refuse_links(directory, itself=True)
+    chosen = [made for row, made in SPLITS.items() if choice.row(row)]
+    counts = {name: class_counts(labels, split_labels(labels, 100, **how)) for name, how in chosen}
+    made = table(counts)
+    made.save(directory, "table")
+    for suffix in ("png", "pdf"):
+        histograms(counts, directory / f"histograms.{suffix}")
+    return made
 
 
 def picture(name: str, counts: Counts, path: Path) -> None:

@@ -18,16 +18,51 @@ function element(tag, text, attributes = {}) {
 }
 
 function runsOfGroup() {
-  return data.groups[state.group].runs.map((number) => data.runs[number]);
+  const wanted = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const said = (run) =>
+    [run.label, `seed ${run.seed}`, run.status, ...Object.entries(run.values).flat()].join(" ").toLowerCase();
+  const runs = data.groups[state.group].runs.map((number) => data.runs[number]);
+  return runs.filter((run) => wanted.every((word) => said(run).includes(word)));
+}
+
+// The mean of the runs of one label at every evaluated round that any of them reached, and the range of their figures.
+function band(runs, metric) {
+  const points = runs.map((run) =>
+    run.series[metric].map((y, i) => [run.series[state.axis][i], y]).filter(([, y]) => y !== null),
+  );
+  const rows = Array.from({ length: Math.max(...points.map((p) => p.length)) }, (_, i) => points.flatMap((p) => p.slice(i, i + 1)));
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const figures = rows.map((row) => row.map(([, y]) => y));
+  return {
+    x: rows.map((row) => mean(row.map(([x]) => x))),
+    mean: figures.map(mean),
+    least: figures.map((ys) => Math.min(...ys)),
+    most: figures.map((ys) => Math.max(...ys)),
+  };
+}
+
+function bandTraces(runs, metric, colorway) {
+  const labels = [...new Set(runs.map((run) => run.label))];
+  return labels.flatMap((label, place) => {
+    const mine = runs.filter((run) => run.label === label);
+    const { x, mean, least, most } = band(mine, metric);
+    const color = data.colors[label] ?? colorway[place % colorway.length];
+    const edge = { x, mode: "lines", line: { width: 0, color }, hoverinfo: "skip", showlegend: false, legendgroup: label };
+    const line = { x, y: mean, name: label, mode: "lines", line: { color, width: 1.8 }, legendgroup: label };
+    if (mine.length === 1) return [line];
+    return [{ ...edge, y: least }, { ...edge, y: most, fill: "tonexty", fillcolor: `${color}33` }, line];
+  });
 }
 
 function draw() {
   const runs = runsOfGroup();
   const metric = byId("metric").value;
   const several = new Set(runs.map((run) => run.seed)).size > 1;
-  const traces = runs
-    .filter((run) => metric in run.series)
-    .map((run) => ({
+  const colorway = ["#7b4ea3", "#e07b39", "#17a2a2", "#8c564b", "#d957a8", "#555555"];
+  const measured = runs.filter((run) => metric in run.series);
+  const traces = byId("bands").checked
+    ? bandTraces(measured, metric, colorway)
+    : measured.map((run) => ({
       x: run.series[state.axis],
       y: run.series[metric],
       name: several ? `${run.label}, seed ${run.seed}` : run.label,
@@ -49,7 +84,7 @@ function draw() {
     margin: { l: 70, r: 20, t: 20, b: 50 },
     xaxis: { title: { text: AXES[state.axis] }, type: byId("logx").checked ? "log" : "linear" },
     yaxis: { title: { text: metric.replace("models.", "").replaceAll(".", " ") }, type: byId("logy").checked ? "log" : "linear" },
-    colorway: ["#7b4ea3", "#e07b39", "#17a2a2", "#8c564b", "#d957a8", "#555555"],
+    colorway,
     hovermode: "x unified",
     legend: { orientation: "h", y: -0.18 },
     showlegend: true,
@@ -71,7 +106,7 @@ function chooseGroup(number) {
   const metrics = [...new Set(runsOfGroup().flatMap((run) => run.metrics))];
   select.replaceChildren(...metrics.map((metric) => element("option", metric, { value: metric })));
   const preferred = [before, "models.all.accuracy", "models.server.accuracy", "models.all.objective"];
-  select.value = preferred.find((metric) => metrics.includes(metric)) ?? metrics[0];
+  select.value = preferred.find((metric) => metrics.includes(metric)) ?? metrics[0] ?? "";
   draw();
   listRuns();
 }
@@ -137,12 +172,14 @@ function toggleSetting(line, run) {
 
 function listRuns() {
   const runs = runsOfGroup();
-  const columns = ["method", "seed", "status", "rounds", "figure", "last", "best", "time", "record"];
-  const keys = ["label", "seed", "status", "rounds", "figure", "last", "best", "time", "name"];
-  const table = makeTable(columns, runs.map((run) => keys.map((key) => String(run[key]))));
+  const own = (key) => (run) => String(run[key]);
+  const differ = data.groups[state.group].keys.map(({ key, name }) => [name, (run) => run.values[key] ?? "-"]);
+  const rest = ["seed", "status", "rounds", "figure", "last", "best"].map((key) => [key, own(key)]);
+  const columns = [["run", own("label")], ...differ, ...rest, ["time", own("time")], ["record", own("name")]];
+  const table = makeTable(columns.map(([name]) => name), runs.map((run) => columns.map(([, cell]) => cell(run))));
   [...table.tBodies[0].rows].forEach((line, place) => {
     line.className = "run";
-    line.cells[keys.indexOf("time")].dataset.value = runs[place].seconds;
+    line.cells[columns.length - 2].dataset.value = runs[place].seconds;
     const button = element("button", runs[place].label, { type: "button", class: "plain", "aria-expanded": "false" });
     line.cells[0].replaceChildren(button);
     line.addEventListener("click", () => toggleSetting(line, runs[place]));
@@ -158,7 +195,11 @@ for (const [axis, words] of Object.entries(BUTTONS)) {
   byId("axis").append(button, " ");
 }
 byId("group").addEventListener("change", (event) => chooseGroup(Number(event.target.value)));
-for (const id of ["metric", "logx", "logy"]) byId(id).addEventListener("change", draw);
+byId("filter").addEventListener("input", () => {
+  draw();
+  listRuns();
+});
+for (const id of ["metric", "bands", "logx", "logy"]) byId(id).addEventListener("change", draw);
 for (const table of data.tables) {
   const scroll = element("div", undefined, { class: "scroll" });
   scroll.append(makeTable(table.columns, table.rows));

@@ -8,6 +8,7 @@ from typing import Any
 
 from feddyn.errors import FeddynError
 from feddyn.reports.records import Curve, Group
+from feddyn.views.differences import flat, short, words
 from feddyn.views.drawing import COLORS
 from feddyn.views.tables import Table, duration
 
@@ -27,7 +28,8 @@ def write(path: Path, groups: Sequence[Group], tables: Sequence[Table], about: s
             if key not in runs:
                 runs[key] = {"number": len(runs), **_run(curve)}
             numbers.append(runs[key]["number"])
-        places.append({"name": group.name, "runs": numbers, "targets": list(group.targets)})
+        keys = [{"key": key, "name": name} for key, name in short(group.keys).items()]
+        places.append({"name": group.name, "runs": numbers, "targets": list(group.targets), "keys": keys})
     tabled = [{"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes} for t in tables]
     data = {"about": about, "colors": COLORS, "groups": places, "runs": list(runs.values()), "tables": tabled}
     room = Path(__file__).parent
@@ -60,6 +62,7 @@ def _run(curve: Curve) -> dict[str, Any]:
         "seconds": record.seconds,
         "name": record.path.name,
         "setting": record.text,
+        "values": {key: words(key, value) for key, value in flat(record.setting).items()},
         "metrics": [name for name in columns if "." in name],
         "series": columns,
     }

@@ -79,24 +79,51 @@ def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count
     return Count(counts, [run.history[-1]["transmitted"] for _, run in kept], len(pairs) - len(kept))
 
 
-def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
-    rows, far, orders, other_order = list[list[str]](), list[str](), 0, list[str]()
+class Comparison(NamedTuple):
+    """A row that the paper prints with at least one run of ours: the counts of every method, which of the paper's lie
+    far outside the range of ours, and pairs of methods in order of ours, with whether the paper's is the same."""
+
+    row: str
+    target: float
+    ours: dict[str, Count | None]
+    theirs: dict[str, str]
+    far: list[str]
+    pairs: list[tuple[str, str, bool]]
+
+    @property
+    def other_order(self) -> list[str]:
+        """The pairs of methods that have another order in the paper."""
+        return [f"{first} before {second}" for first, second, agrees in self.pairs if not agrees]
+
+    def measured(self, *methods: str) -> bool:
+        """Whether all runs of these methods reached the target, and there are some."""
+        return all((count := self.ours[method]) is not None and count.mean is not None for method in methods)
+
+
+def compared(experiment: Experiment, found: Sequence[Entry]) -> list[Comparison]:
+    """The rows of the paper's table of which something was run."""
+    rows = []
     for (row, target), printed in experiment.printed.items():
         ours = {method: count(found, row, method, round(target / 100, 6)) for method in COLUMNS}
         theirs = {method: getattr(printed, method) for method in COLUMNS}
-        if not any(ours.values()):
-            continue
+        if any(ours.values()):
+            far = [method for method in COLUMNS if _outside(ours[method], theirs[method])]
+            rows.append(Comparison(row, target, ours, theirs, far, list(_compared(ours, theirs))))
+    return rows
+
+
+def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    rows, far, orders, other_order = list[list[str]](), list[str](), 0, list[str]()
+    for one in compared(experiment, found):
         cells = []
         for method in COLUMNS:
-            mark = "*" if _outside(ours[method], theirs[method]) else ""
-            cells += [cell(ours[method], ours["feddyn"], method) + mark, printed_cell(theirs, method)]
-            if mark:
-                far.append(f"{row} {target:g}% {METHODS[method].label}: {ours[method]} (paper {theirs[method]})")
-        rows.append([row, f"{target:g}", *cells])
-        pairs = list(_compared(ours, theirs))
-        orders += bool(pairs)
-        if wrong := [f"{first} before {second}" for first, second, agrees in pairs if not agrees]:
-            other_order.append(f"{row} {target:g}%: {', '.join(wrong)}")
+            mark = "*" if method in one.far else ""
+            cells += [cell(one.ours[method], one.ours["feddyn"], method) + mark, printed_cell(one.theirs, method)]
+        where = f"{one.row} {one.target:g}%"
+        far += [f"{where} {METHODS[m].label}: {one.ours[m]} (paper {one.theirs[m]})" for m in one.far]
+        rows.append([one.row, f"{one.target:g}", *cells])
+        orders += bool(one.pairs)
+        other_order += [f"{where}: {', '.join(one.other_order)}"] if one.other_order else []
     labels = [word for method in COLUMNS for word in (METHODS[method].label, "paper")]
     notes = [
         "Models transmitted, relative to one round of FedAvg (SCAFFOLD sends two a round), until the mean of all "

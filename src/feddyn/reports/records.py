@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from feddyn.errors import InputError
 from feddyn.paper.catalogue import Experiment, PaperRun
 from feddyn.paper.study import reached
-from feddyn.records.reader import RunRecord, read
+from feddyn.records.reader import RunRecord
 from feddyn.settings.matching import is_run_of
 
 
@@ -41,31 +39,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that belong into one plot, with the accuracies that they should reach."""
+    """Runs that belong into one plot, with the accuracies that they should reach, and the dotted keys of settings in
+    which they differ."""
 
     name: str
     curves: Sequence[Curve]
     targets: Sequence[float] = ()
-
-
-def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
-    """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
-    that were not evaluated yet."""
-    found, left_out = dict[Path, RunRecord](), []
-    for directory in directories:
-        if not directory.is_dir():
-            raise InputError(f"there is no directory {directory}: give directories with records of runs")
-        for path in sorted(file.parent for file in directory.rglob("setting.toml")):
-            try:
-                record = read(path)
-            except InputError as error:
-                left_out.append(str(error))
-                continue
-            if record.evaluated:
-                found[path.resolve()] = record
-            else:
-                left_out.append(f"{path}: {record.message or 'no round of it has been evaluated yet'}")
-    return list(found.values()), left_out
+    keys: Sequence[str] = ()
 
 
 def entries(experiment: Experiment, records: Sequence[RunRecord]) -> list[Entry]:

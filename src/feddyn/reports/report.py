@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feddyn.errors import FeddynError, InputError
-from feddyn.metrics import reaches
 from feddyn.paper.catalogue import experiments
-from feddyn.records.comparison import read_comparison
-from feddyn.records.reader import RunRecord
+from feddyn.records.reader import RunRecord, find
+from feddyn.reports import own
 from feddyn.reports.curves import best_values, curves_over_rounds
 from feddyn.reports.page import write
 from feddyn.reports.paper import table
-from feddyn.reports.records import Curve, Entry, Group, entries, find
+from feddyn.reports.records import Curve, Entry, Group, entries
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
-from feddyn.views.tables import Table, duration, transmitted, visible
+from feddyn.views.tables import Table, duration, visible
 
 LONGEST = 200
 """Bytes of a file's name; no file system has less."""
@@ -43,10 +42,9 @@ def make(directories: Sequence[Path], out: Path) -> Report:
         for row in experiment.rows:
             if mine := [entry for entry in found if entry.job.row == row]:
                 groups[f"{name}-{row}"] = Group(f"{name}: {row}", _curves(mine), mine[0].job.targets)
-    for folder, others in _comparisons([record for record in records if record.path not in taken], missing):
-        name = _free(_file_name(folder), {*tables, *groups})
-        groups[name] = Group(str(folder), others)
-        tables[name] = _own(str(folder), others)
+    for folder, group, made in own.groups([record for record in records if record.path not in taken], missing):
+        name = _free(_file_name(folder) if folder else slug(group.name), {*tables, *groups})
+        groups[name], tables[name] = group, made
     for file in _made_before(directories, out):
         name = file.parent.resolve().name
         try:
@@ -71,45 +69,6 @@ def make(directories: Sequence[Path], out: Path) -> Report:
 
 def _curves(found: Sequence[Entry]) -> list[Curve]:
     return [Curve(entry.job.label, entry.seed, entry.record, entry.status) for entry in found]
-
-
-def _comparisons(records: Sequence[RunRecord], missing: list[str]) -> list[tuple[Path, list[Curve]]]:
-    """Runs that are not the paper's: those of a comparison or a search together, others each for themselves."""
-    folders, labels = dict[Path, list[Curve]](), dict[Path, dict[str, str]]()
-    for record in records:
-        parent, name = record.path.parent, record.path.resolve().name
-        if parent not in labels:
-            labels[parent] = _labels(parent, missing)
-        folder = parent if labels[parent] or (parent / TRIALS).exists() else record.path
-        curve = Curve(labels[parent].get(name, name), record.setting.get("seed", 0), record, record.status)
-        folders.setdefault(folder, []).append(curve)
-    return list(folders.items())
-
-
-def _labels(folder: Path, missing: list[str]) -> dict[str, str]:
-    """What a comparison calls its runs, by directory."""
-    try:
-        return {slug(label): label for label, _ in read_comparison(folder)}
-    except InputError as error:
-        missing.append(str(error))
-        return {}
-
-
-def _own(title: str, curves: Sequence[Curve]) -> Table:
-    rows = []
-    for curve in curves:
-        record, target = curve.record, curve.record.setting.get("target")
-        last, (_, metric) = record.evaluated[-1], record.headline
-        goal, count = "-", "-"
-        if target:
-            hits = [reaches(figure, target["value"], record.better) for figure in record.figures]
-            reached = next((line for line, hit in zip(record.evaluated, hits, strict=True) if hit), None)
-            count = transmitted(reached["transmitted"] if reached else None, last["transmitted"])
-            goal = f"{metric} {target['value']:.4g}"
-        ran = [curve.label, str(curve.seed), record.status, str(len(record.history))]
-        rows.append([*ran, goal, count, f"{metric} {record.figures[-1]:.4f}", duration(record.seconds)])
-    columns = ["method", "seed", "status", "rounds", "target", "models transmitted until then", "at the end", "time"]
-    return Table(title, columns, rows)
 
 
 def _made_before(directories: Sequence[Path], out: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import FeddynError
-from feddyn.records.reader import dotted
+from feddyn.records.recorded import dotted
 
 NEEDS = {"tensorboard": ("tensorboard", "feddyn[tracking]"), "mlflow": ("mlflow", "mlflow-skinny")}
 """The module that a tracker needs, and what to install for it."""

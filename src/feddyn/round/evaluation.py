@@ -8,9 +8,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Vector
+from feddyn.batches import Batch, form, joined, leaves, split, taken
 from feddyn.data.population import Population
+from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
-from feddyn.metrics import Figures, Metric, accuracy, classifies, ratio
+from feddyn.metrics import Figures, Metric, natural, ratio
 from feddyn.models.flat import FlatModel
 from feddyn.round.rehearsal import telling_rows
 
@@ -22,18 +24,31 @@ LEAST, MOST = 250, 1000
 """Samples in a batch, whatever their size."""
 
 
+def batch_size(numbers: int) -> int:
+    """How many samples of so many numbers go through a model at once."""
+    return min(MOST, max(LEAST, CHUNK // max(numbers, 1)))
+
+
 class Evaluator:
     """Evaluates vectors on the test set, or on the training data where there is none, chunk by chunk.
 
     Chunks are the same whoever evaluates them, and are added up in order, so that figures do not depend on it. A loss
     that is not the plain mean over samples (one with class weights divides by their sum) gets the outputs of all
-    samples at once: then there is one chunk. The chunks from `chunks` on are the devices' own samples.
+    samples at once: then there is one chunk. The chunks from `chunks` on are the devices' own samples. `transform` is
+    what is done to raw samples where the population does not say.
     """
 
-    def __init__(self, model: FlatModel, population: Population, weight_decay: float, metrics: Sequence[Metric] = ()):
-        self.model, self.population = model, population
+    def __init__(
+        self,
+        model: FlatModel,
+        population: Population,
+        weight_decay: float,
+        metrics: Sequence[Metric] = (),
+        transform: Transform | None = None,
+    ):
+        self.model, self.population, self._transform = model, population, population.transform or transform
         self.x, self.y = population.evaluated
-        self._batch = min(MOST, max(LEAST, CHUNK // self.x[0].numel()))
+        self._batch = batch_size(sum(leaf[0].numel() for leaf in leaves(self.x)))
         self.weight_decay = weight_decay if population.test is None else None
         self.metrics, plain_mean = self._try_out(metrics)
         self.size = self._batch if plain_mean else len(self.y)
@@ -57,10 +72,10 @@ class Evaluator:
         self.model.module.eval()
         if number < self.chunks:
             rows = slice(number * self.size, (number + 1) * self.size)
-            x, y = self.x[rows], self.y[rows]
+            x, y = taken(self.x, rows), self.y[rows]
         else:
             x, y = self.population.samples(number - self.chunks)
-        output = torch.cat([self._output(batch) for batch in x.split(self._batch)])
+        output = joined([self._output(batch) for batch in split(x, self._batch)])
         part = [float(self.model.loss(output, y)) * len(y), float(len(y))]
         return part + [number for metric, _ in self.metrics for number in metric.batch(output, y)]
 
@@ -75,9 +90,8 @@ class Evaluator:
             figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
         return figures
 
-    def _output(self, x: torch.Tensor) -> torch.Tensor:
-        transform = self.population.transform
-        return self.model(x if transform is None else transform(x, self.model.theta.dtype))
+    def _output(self, x: Batch) -> Batch:
+        return self.model(x if self._transform is None else self._transform(x, self.model.theta.dtype))
 
     @torch.inference_mode()
     def _try_out(self, metrics: Sequence[Metric]) -> tuple[list[tuple[Metric, int]], bool]:
@@ -88,33 +102,37 @@ class Evaluator:
         noise = torch.randn(initial.shape, generator=torch.Generator().manual_seed(0), dtype=initial.dtype)
         self.model.theta.add_(noise.to(initial), alpha=0.1)
         self.model.module.eval()
-        output, y = self._output(self.x[rows]), self.y[rows]
+        output, y = self._output(taken(self.x, rows)), self.y[rows]
         self.model.theta.copy_(initial)
-        found = [(accuracy, 2)] if classifies(output, y) else []
-        return found + [(metric, _count(metric, output, y)) for metric in metrics], self._averages(output, y)
+        own = {metric.name for metric in metrics}
+        found = [metric for metric in natural(output, self.y, self.model.loss) if metric.name not in own]
+        counted = [(metric, _count(metric, output, y)) for metric in (*found, *metrics)]
+        return counted, self._averages(output, y)
 
-    def _averages(self, output: torch.Tensor, y: torch.Tensor) -> bool:
+    def _averages(self, output: Batch, y: torch.Tensor) -> bool:
         """Whether the loss of a few samples is the mean of their single losses."""
         if self.model.loss is cross_entropy:
             return True
         try:
-            single = [float(self.model.loss(*one)) for one in zip(output.split(1), y.split(1), strict=True)]
+            single = [float(self.model.loss(*one)) for one in zip(split(output, 1), y.split(1), strict=True)]
         except (RuntimeError, ValueError, TypeError, IndexError):
             return False  # it cannot be asked about one sample
         return math.isclose(sum(single) / len(single), float(self.model.loss(output, y)), rel_tol=1e-5)
 
 
-def _count(metric: Metric, output: torch.Tensor, y: torch.Tensor) -> int:
+def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
     """How many sums a metric has; one that does not work on a few samples is refused."""
     try:
         sums = metric.batch(output, y)
         float(metric.finish(sums))
     except ZeroDivisionError:
         pass  # a few samples may have nothing to divide by
+    except InputError:
+        raise
     except Exception as error:  # it is somebody's own function
         words = str(error).splitlines()[0] if str(error) else "no words"
         raise InputError(
-            f"the metric {metric.name} does not work on outputs of shape {tuple(output.shape)} and targets of shape "
-            f"{tuple(y.shape)}: {type(error).__name__}: {words}"
+            f"the metric {metric.name} does not work on outputs of shape {form(output, 0)} and targets {form(y, 0)}: "
+            f"{type(error).__name__}: {words}"
         ) from error
     return len(sums)

@@ -72,10 +72,10 @@ def augmented(population: Population) -> bool:
 
 def _stacking(stack: int, model: FlatModel, population: Population, solver: Solver) -> MakeStacked | None:
     """How stacks of devices are computed; None: devices train one by one with autograd."""
-    _, y = population.excerpt()
+    x, y = population.excerpt()
     classes = not y.is_floating_point() and y.dim() == 1
     suited = isinstance(solver, Batchable) and not augmented(population)
-    closed = linear_layers(model) is not None and classes and suited
+    closed = linear_layers(model) is not None and classes and suited and isinstance(x, torch.Tensor)
     return stacked(model) if stack > 1 or closed else None
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
+from feddyn.batches import Batch, form, joined, leaves, taken
 from feddyn.data.population import Population
 from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel
@@ -26,15 +27,16 @@ def try_out(model: FlatModel, population: Population) -> None:
         if len(y) == 0:
             continue
         rows = telling_rows(x, y)
-        shapes = f"x {tuple(x.shape[1:])} {x.dtype}, y {tuple(y.shape[1:])} {y.dtype}"
+        shapes = f"x {form(x)}, y {form(y)}"
         with confined(model.theta.device):
-            batch = x[rows] if population.transform is None else population.transform(x[rows], model.theta.dtype)
+            batch = taken(x, rows)
+            batch = batch if population.transform is None else population.transform(batch, model.theta.dtype)
             _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
     for name, value in model.module.named_buffers():
         if name not in buffers or value is not buffers[name][0] or value._version != buffers[name][1]:
             raise InputError(
                 f"the model changes its buffer {name!r} while it trains; such running statistics are not parameters "
-                "and cannot be averaged between devices: use a layer without them (for BatchNorm: nn.GroupNorm)"
+                "and cannot be averaged between devices: use a layer without them (BatchNorm: feddyn.models.group_norm)"
             )
 
 
@@ -88,18 +90,25 @@ def _kind(found: object) -> str:
     return "nothing (is there a return?)" if found is None else f"a {type(found).__name__}"
 
 
-def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) -> None:
+def _try_loss(model: FlatModel, x: Batch, y: torch.Tensor, refusal: str) -> None:
     """Besides errors, find what would train but not as meant: targets that broadcast, classes that cross-entropy
     ignores, a loss that is not a mean."""
+    floating = model.loss is cross_entropy and y.is_floating_point()
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="Using a target size")
             _gradient(model, x, y)
             with torch.no_grad():
                 output = model(x)
-                once, twice = model.loss(output, y), model.loss(torch.cat([output, output]), torch.cat([y, y]))
-    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, UserWarning) as error:
-        raise InputError(f"{refusal}: {str(error).splitlines()[0]}") from error
+                once, twice = model.loss(output, y), model.loss(joined([output, output]), torch.cat([y, y]))
+    except UserWarning as error:
+        raise InputError(
+            f"{refusal}: one output and one target have to be of one shape; targets of shape (n,) for outputs of shape "
+            "(n, 1) are y[:, None]"
+        ) from error
+    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, KeyError) as error:
+        hint = "; cross-entropy takes classes as whole numbers; for regression, loss=mse_loss" if floating else ""
+        raise InputError(f"{refusal}: {str(error).splitlines()[0]}{hint}") from error
     if model.loss is cross_entropy:
         if y.is_floating_point() and (output.shape != y.shape or y.dim() < 2 or y.shape[1] < 2):
             raise InputError(f"{refusal}: cross-entropy takes classes as whole numbers; for regression, loss=mse_loss")
@@ -109,7 +118,7 @@ def _try_loss(model: FlatModel, x: torch.Tensor, y: torch.Tensor, refusal: str) 
         raise InputError(f"{refusal}: the loss must be one number, the mean over the batch (reduction='mean')")
 
 
-def _gradient(model: FlatModel, x: torch.Tensor, y: torch.Tensor) -> None:
+def _gradient(model: FlatModel, x: Batch, y: torch.Tensor) -> None:
     """A gradient, after which `channels_last` is off if the model's code (such as `view`) cannot take that layout."""
     try:
         model.gradient(x, y)
@@ -120,10 +129,10 @@ def _gradient(model: FlatModel, x: torch.Tensor, y: torch.Tensor) -> None:
         model.gradient(x, y)
 
 
-def telling_rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def telling_rows(x: Batch, y: torch.Tensor) -> torch.Tensor:
     """A few samples in which most of what can be wrong shows: the first, one in the middle, the extreme ones, and one
     of each class that is soon found."""
-    rows = {0, len(y) // 2, len(y) - 1, *_extreme_rows(x), *_extreme_rows(y)}
+    rows = {0, len(y) // 2, len(y) - 1, *(row for part in (*leaves(x), y) for row in _extreme_rows(part))}
     if y.dim() == 1 and not y.is_floating_point():
         rows |= set(np.unique(y[:4096].cpu().numpy(), return_index=True)[1].tolist())
     return torch.tensor(sorted(rows), device=y.device)

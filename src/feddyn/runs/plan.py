@@ -1,12 +1,11 @@
 """All that defines a run, as objects; and its description as a setting, which alone repeats the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
@@ -15,7 +14,7 @@ from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.identity import describe
+from feddyn.identity import describe, fields_of, table
 from feddyn.metrics import Evaluation, Metric, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
@@ -65,7 +64,9 @@ class Plan:
                 wanted = getattr(kind, "__name__", name.capitalize())
                 raise InputError(f"{name} must be a {wanted}, not a {type(value).__name__}")
         for name in ("solver", "loss"):
-            if not callable(value := getattr(self, name)) or isinstance(value, type):
+            if isinstance(value := getattr(self, name), type):
+                raise InputError(f"the {name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
+            if not callable(value):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
         require_fitting(self.local_solver, self.evaluation, self.target, self.links)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
@@ -106,14 +107,14 @@ class Plan:
             "algorithm": table(self.algorithm),
             "solver": table(self.solver),
             "stack": stack,
-            **({"links": _fields(self.links)} if self.links else {}),
+            **({"links": fields_of(self.links)} if self.links else {}),
             **{name: table(how) for name in ("uplink", "downlink") if (how := getattr(self, name))},
             "evaluation": self._evaluation(),
         }
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
-            parts["target"] = _fields(self.target)
+            parts["target"] = fields_of(self.target)
         parts |= self.named
         named = ("model", "population", "algorithm", "solver", "uplink", "downlink")
         needs = [name for name in named if parts.get(name, {}).get("memory")]
@@ -148,36 +149,3 @@ def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | Non
         raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
     if target is not None and target.metric not in (known := evaluation.directions):
         raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
-
-
-def table(part: object) -> dict[str, Any]:
-    """An algorithm, solver or compressor as a table: its name, the class's in lower case, and its parameters.
-
-    >>> from feddyn.algorithms import FedDyn
-    >>> table(FedDyn(alpha=0.1))
-    {'name': 'feddyn', 'alpha': 0.1}
-    """
-    known = type(part).__module__.startswith("feddyn.")
-    if not known:
-        return {"memory": True, **describe(part), **_fields(part)}
-    return {"name": type(part).__name__.lower(), **_fields(part)}
-
-
-def _fields(part: object) -> dict[str, Any]:
-    """A dataclass's fields that TOML can hold; None, and what a field's metadata has as `unsaid`, is said by leaving a
-    field out."""
-    if not is_dataclass(part):
-        return {}
-    values = {f.name: getattr(part, f.name) for f in fields(part) if getattr(part, f.name) is not None}
-    unsaid = {f.name: f.metadata["unsaid"] for f in fields(part) if "unsaid" in f.metadata}
-    return {name: _plain(value) for name, value in values.items() if name not in unsaid or value != unsaid[name]}
-
-
-def _plain(value: object) -> object:
-    """NumPy's and torch's numbers as Python's; what is no plain data by its description."""
-    if isinstance(value, torch.Tensor | np.generic):
-        return value.tolist()
-    if isinstance(value, Compressor):
-        return table(value)
-    plain = isinstance(value, str | bool | int | float | list | tuple | dict)
-    return value if plain else describe(value)

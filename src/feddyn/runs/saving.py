@@ -17,6 +17,7 @@ from feddyn.errors import FeddynError
 from feddyn.records.layout import Line, Setting, Status, ended, key, results
 from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
+from feddyn.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -122,20 +123,20 @@ class Saver:
     def close(
         self,
         federation: Federation | None,
-        summary: Mapping[str, Any],
-        models: Mapping[str, Vector],
+        run: Run,
+        inputs: Mapping[str, Any],
         devices: Mapping[str, Sequence[Any]],
     ) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
         one that is needs its checkpoints no more."""
         if self._record is None:
             return
-        complete = Status(summary["status"]).complete
-        vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in models.items()}
+        complete = run.status.complete
+        vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in run.models.items()}
         try:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(summary, save(vectors), devices)
+            self._record.close(run.summary, save(vectors), save(run.state_dict()), inputs, devices)
         if complete:
             self.checkpoints.remove()

@@ -1,12 +1,14 @@
 """A whole run: rounds, evaluation, the target, the record."""
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from torch import nn
 
@@ -25,6 +27,7 @@ from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.round.participation import Participation, Sampler
+from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.saving import CheckpointEvery, Saver
@@ -33,6 +36,8 @@ from feddyn.wire import Compressor
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
+LISTED = 10_000
+"""Devices that a record lists by name and size."""
 Resume: TypeAlias = bool | Literal["unchecked"]
 Lines: TypeAlias = Generator[Line, None, None]
 Start: TypeAlias = Callable[[Plan, Path, str], tuple[Run, Lines]]
@@ -71,7 +76,8 @@ class Simulation:
         self._group.require_same("simulation", key(setting))
         self.federation = self._group.guarded(lambda: self._federation(state_memory))
         initial = self._group.guarded(self._initial)
-        self.run = Run(setting, plan.model, self.federation.models, initial)
+        parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
+        self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
         self._start_norm = float(self.federation.initial.norm())
         every = checkpoint or CheckpointEvery()
         self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
@@ -121,7 +127,10 @@ class Simulation:
             self._find_target()
         try:
             self.federation.start(self.workers, saver.private if saver else ())
+            clock = time.perf_counter()
             for line in self._lines():
+                now = time.perf_counter()
+                run.seconds, clock = run.seconds + now - clock, now
                 run.models = self.federation.models
                 run.history.append(line)
                 if run.reached is None and self._reaches(line):
@@ -142,7 +151,12 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    saver.close(self.federation if sound else None, run.summary, run.models, run.on_devices)
+                    inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
+                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
+
+    def _census(self) -> dict[str, list[Any]]:
+        """Who took part, where there are not too many to be listed."""
+        return self.federation.census if self.plan.population.devices <= LISTED else {}
 
     @property
     def passed_over(self) -> list[str]:

@@ -18,6 +18,8 @@ from feddyn.runs.simulation import EXPLODED
 from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
 from feddyn.solvers.base import Batchable
+from feddyn.solvers.stepwise import Stepwise
+from feddyn.solvers.work import total_steps
 
 LARGEST = 64
 """Candidates in a batch: more of them do not fit into a processor's cache."""
@@ -85,6 +87,10 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
             setting = plan.setting()
             shared = {key: value for key, value in setting.items() if key not in ("algorithm", "target")}
             shared["solver"] = {key: value for key, value in setting["solver"].items() if key not in solver.numbers}
+            if isinstance(solver, Stepwise):  # epochs and steps that are as long on every device walk alike
+                length = shared["solver"].pop("epochs", None), shared["solver"].pop("steps", None)
+                sizes = plan.population.sizes_of(range(plan.population.devices)).tolist()
+                shared["walk"] = [total_steps(size, *length, solver.batch_size) for size in sizes]
             alike.setdefault(json.dumps(shared, sort_keys=True), []).append((candidate, plan))
         else:
             rest.append((candidate, plan))
@@ -93,7 +99,8 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
         if len(members) == 1:
             rest += members
             continue
-        ordered = sorted(members, key=lambda member: _kind(member[1].algorithm))
+        kinds = list(dict.fromkeys(_kind(plan.algorithm) for _, plan in members))
+        ordered = sorted(members, key=lambda member: kinds.index(_kind(member[1].algorithm)))
         found += [Batch(ordered[i : i + LARGEST]) for i in range(0, len(ordered), LARGEST)]
     return found, rest
 

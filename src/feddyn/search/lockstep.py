@@ -6,6 +6,7 @@ devices and the batches, which are those of a single run with the same seed.
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import torch
@@ -13,9 +14,10 @@ from torch import nn
 from torch.func import vmap
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector, models_uploaded
+from feddyn.batches import mapped
 from feddyn.data.stored import Stored
 from feddyn.errors import InputError
-from feddyn.metrics import Metric, classifies
+from feddyn.metrics import Metric, natural
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
 from feddyn.round.seeds import device_seeds
@@ -99,10 +101,9 @@ class Lockstep:
         thetas = self.all_means()
         outputs = vmap(lambda theta: self.model.function(theta, x))(thetas)
         figures = {"loss": torch.as_tensor(vmap(lambda output: self.model.loss(output, y))(outputs))}
-        if classifies(outputs[0], y):
-            figures["accuracy"] = (outputs.argmax(-1) == y).double().mean(1)
-        for metric in self.metrics:
-            values = [metric.finish(metric.batch(output, y)) for output in outputs]
+        each = [mapped(itemgetter(i), outputs) for i in range(len(thetas))]
+        for metric in (*natural(each[0], y, self.model.loss), *self.metrics):
+            values = [metric.finish(metric.batch(output, y)) for output in each]
             figures[metric.name] = torch.tensor(values, dtype=torch.float64)
         if self.population.test is None:
             figures["objective"] = figures["loss"] + self.solver.weight_decay / 2 * thetas.square().sum(1)

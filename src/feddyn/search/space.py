@@ -98,9 +98,19 @@ class Candidate(NamedTuple):
         unique = hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()[:8]
         return f"{slug(self.label)}-{unique}"
 
+    @property
+    def words(self) -> str:
+        """The values that are tried, to be read."""
+        values = self.changes.items()
+        return ", ".join(
+            f"{key} = {value:.4g}" if isinstance(value, float) else f"{key} = {value}" for key, value in values
+        )
+
 
 class Outcome(NamedTuple):
-    """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached."""
+    """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached. `curve` has a
+    column for the rounds, the models transmitted until then and every figure of the model that counts; a figure of None
+    is not finite."""
 
     candidate: Candidate
     status: str
@@ -110,6 +120,12 @@ class Outcome(NamedTuple):
     metric: str
     value: float
     better: Better
+    curve: Mapping[str, Sequence[float | None]] = {}
+
+    @property
+    def figure(self) -> str:
+        """The best figure, to be read."""
+        return self.status if self.status == "diverged" else f"{self.metric} {self.value:.4f}"
 
     @property
     def rank(self) -> tuple[bool, bool, int, float]:

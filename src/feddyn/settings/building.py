@@ -145,19 +145,25 @@ def _model(found: Draft, population: Stored | OnDemand) -> tuple[nn.Module, Docu
     name, dtype = table["name"], table.get("dtype", "float32")
     known = parameters(found.network)
     given = {**{size: value for size, value in _sizes(population).items() if size in known}, **found.model_table}
+    return network(found, given), {"name": portable(name) if is_own(name) else name, "dtype": dtype, **given}
+
+
+def network(found: Draft, given: Document) -> nn.Module:
+    """A setting's initial model, which follows from the seed, made of all its parameters."""
+    name, dtype = found.single["model"]["name"], found.single["model"].get("dtype", "float32")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(integer(found.seed, "model"))
         model = build(found.network, given, "model", name)
     if not isinstance(model, nn.Module):
         raise InputError(f"model.name: {name} gives a {type(model).__name__}, which is no torch.nn.Module")
-    return model.to(DTYPES[dtype]), {"name": portable(name) if is_own(name) else name, "dtype": dtype, **given}
+    return model.to(DTYPES[dtype])
 
 
 def _sizes(population: Stored | OnDemand) -> Document:
     """The numbers in a sample, and the classes or, for regression, numbers in a target."""
     x, _ = population.excerpt()
     y = population.y if isinstance(population, Stored) else population.test[1]
-    sizes = {"features": math.prod(x.shape[1:])}
+    sizes = {"features": math.prod(x.shape[1:])} if isinstance(x, torch.Tensor) else {}
     if not y.is_floating_point():
         sizes["classes"] = int(y.max()) + 1
     elif y.dim() == 2:

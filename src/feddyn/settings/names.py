@@ -7,12 +7,26 @@ from typing import Any
 
 from torch import nn
 
-from feddyn.algorithms import Algorithm, FedAvg, FedDyn, FedProx, FedSplit, Scaffold
+from feddyn.algorithms import (
+    AdaBest,
+    Algorithm,
+    FedACG,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedDC,
+    FedDR,
+    FedDyn,
+    FedProx,
+    FedSplit,
+    FedYogi,
+    Scaffold,
+)
 from feddyn.data.datasets.federations import images, speeches
 from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
 from feddyn.data.stored import Stored
-from feddyn.models import zoo
+from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
 from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
@@ -47,6 +61,13 @@ METHODS: Mapping[str, Method] = {
     "fedavg": Method(FedAvg, "FedAvg", "the mean of the devices' models, weighted by their data"),
     "fedprox": Method(FedProx, "FedProx", "FedAvg with a quadratic penalty mu towards the server's model"),
     "fedsplit": Method(FedSplit, "FedSplit", "operator splitting; mean = 'act' or 'all' at partial participation"),
+    "feddr": Method(FedDR, "FedDR", "FedDyn's device; the server's mean is over all devices, relaxed by `relax`"),
+    "feddc": Method(FedDC, "FedDC", "FedDyn with SCAFFOLD's correction; transmits two models a round"),
+    "adabest": Method(AdaBest, "AdaBest", "estimates that fade while a device is away, and do not add up"),
+    "fedacg": Method(FedACG, "FedACG", "the server's momentum, sent ahead; devices keep nothing"),
+    "fedavgm": Method(FedAvgM, "FedAvgM", "FedAvg with momentum on the server"),
+    "fedadam": Method(FedAdam, "FedAdam", "FedAvg with Adam on the server"),
+    "fedyogi": Method(FedYogi, "FedYogi", "FedAvg with Yogi on the server"),
     "distributed-sgd": Method(
         FedAvg, "Distributed SGD", "one full gradient step a device, averaged", "onestep", ("lr", "weight_decay")
     ),
@@ -72,7 +93,12 @@ COMPRESSORS: Mapping[str, Callable[..., Compressor]] = {
     "topk": TopK,
     "randomk": RandomK,
 }
-LOSSES: Mapping[str, Loss] = {"cross-entropy": nn.functional.cross_entropy, "mse": nn.functional.mse_loss}
+LOSSES: Mapping[str, Loss] = {
+    "cross-entropy": nn.functional.cross_entropy,
+    "binary-cross-entropy": losses.binary,
+    "sequence-cross-entropy": losses.sequence,
+    "mse": nn.functional.mse_loss,
+}
 
 
 def label(name: str, parameters: Mapping[str, Any]) -> str:

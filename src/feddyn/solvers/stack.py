@@ -5,19 +5,21 @@ would draw on its own; a device that has finished waits, masked, for the others.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from feddyn.algorithms.base import Vector
+from feddyn.batches import leaves, mapped, taken
 from feddyn.data.population import Rows
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.models.stacked import MakeStacked
 from feddyn.solvers.order import Seeds, orders
-from feddyn.solvers.work import Step, done, total_steps
+from feddyn.solvers.work import Step, done, total_steps, uphill
 
 GATHERED = 1 << 21
 """Bytes of samples that are gathered at once: enough to hide the cost of gathering, few enough for the cache."""
@@ -47,31 +49,38 @@ class StackedWork:
         self.rows, self.round, self.seeds, self.transform, self.effort = rows, round, seeds, transform, effort
         self.theta = model.theta.new_empty(settings, len(seeds), model.size)
         self.stacked = way(self.theta)
-        self.gradients = 0
+        self.gradients = self._in_step = 0
 
     def steps(self, epochs: int | None, steps: int | None, batch_size: int | None) -> Iterator[Step]:
         """Walk in step: each device over its own samples, in the order that it would take alone."""
         index, valid = self._table(epochs, steps, batch_size)
         self.gradients += int(valid.sum())
-        device, dtype = self.rows.x.device, self.theta.dtype
+        device, dtype = self.rows.y.device, self.theta.dtype
         counts = valid.sum(-1, keepdims=True)
         alive, everyone = counts > 0, (counts > 0).all((1, 2)).tolist()
         weight = torch.from_numpy(valid / np.maximum(counts, 1)).to(device, dtype)
         rows, masks = torch.from_numpy(index).to(device), torch.from_numpy(alive).to(device, dtype)
-        a_step = rows.shape[1:].numel() * self.rows.x[:1].nbytes
+        a_step = rows.shape[1:].numel() * sum(leaf[:1].nbytes for leaf in leaves(self.rows.x))
         chunk = max(1, GATHERED // a_step)
         for at in range(0, len(rows), chunk):
             part = rows[at : at + chunk]
-            x = self.rows.x.index_select(0, part.flatten())
+            shape, x = part.shape, taken(self.rows.x, part.flatten())
             if self.transform is not None:
                 x = self.transform(x, dtype)
-            batches = self.stacked.prepare(x.unflatten(0, part.shape), self.rows.y[part], weight[at : at + chunk])
+            x = mapped(partial(torch.unflatten, dim=0, sizes=shape), x)
+            batches = self.stacked.prepare(x, self.rows.y[part], weight[at : at + chunk])
             for step, batch in enumerate(batches, at):
+                self._in_step = int(counts[step].sum())
                 yield Step(batch, None if everyone[step] else masks[step])
 
     def gradient(self, batch: Any) -> Vector:
         """The gradients, at `theta`, of every device's mean loss over its batch."""
         return self.stacked.gradient(batch)
+
+    def sharp_gradient(self, batch: Any, radius: float) -> Vector:
+        """The gradients at the points that are `radius` up each device's slope."""
+        self.gradients += self._in_step
+        return uphill(self.theta, lambda: self.stacked.gradient(batch), radius)
 
     def descent(self, batch: Any) -> Descent:
         """A step along them."""

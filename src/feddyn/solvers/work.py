@@ -1,15 +1,20 @@
 """What a solver may ask of a device: its loss, gradients of it, and an order in which to visit its samples."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 
 from feddyn.algorithms.base import Scalar, Vector
+from feddyn.batches import Batch, taken
+from feddyn.data.population import Samples
 from feddyn.data.transforms import Transform
 from feddyn.models.flat import Descent, FlatModel
 from feddyn.solvers.order import orders
+
+SHORTEST = 1e-7
+"""Added to the length of a gradient that is divided by it, which may be 0."""
 
 
 class Step(NamedTuple):
@@ -37,6 +42,9 @@ class StepwiseWork(Protocol):
     def gradient(self, batch: Any) -> Vector:
         """The gradient, at `theta`, of the mean loss over a batch. Valid until the next call."""
 
+    def sharp_gradient(self, batch: Any, radius: float) -> Vector:
+        """The gradient of the same batch at the point that is `radius` up the slope from `theta`, which stays."""
+
     def descent(self, batch: Any) -> Descent:
         """A step along that gradient, which is cheaper than the gradient as a vector; `theta` may move in between."""
 
@@ -51,7 +59,7 @@ class Work:
     def __init__(
         self,
         model: FlatModel,
-        x: torch.Tensor,
+        x: Batch,
         y: torch.Tensor,
         round: int,
         seed: int,
@@ -72,7 +80,7 @@ class Work:
             return
         seeds, epoch = np.array([self.seed], dtype=np.uint64), 0
         while left > 0:
-            order = torch.from_numpy(orders(seeds, [self.size], range(epoch, epoch + 1))[0, 0]).to(self.x.device)
+            order = torch.from_numpy(orders(seeds, [self.size], range(epoch, epoch + 1))[0, 0]).to(self.y.device)
             batches = order.split(batch_size)[:left]
             yield from map(Step, batches)
             left, epoch = left - len(batches), epoch + 1
@@ -81,16 +89,22 @@ class Work:
         """The gradient, at `theta`, of the mean loss over some rows (None: all). Valid until the next call."""
         return self.model.gradient(*self._batch(batch))
 
+    def sharp_gradient(self, batch: torch.Tensor | None, radius: float) -> Vector:
+        """The gradient at the point that is `radius` up the slope from `theta`; the samples are augmented once."""
+        x, y = self._batch(batch)
+        self.gradients += y.shape[0]
+        return uphill(self.theta, lambda: self.model.gradient(x, y), radius)
+
     def descent(self, batch: torch.Tensor | None) -> Descent:
         """A step along that gradient; `theta` may move in between."""
         return self.model.descent(*self._batch(batch))
 
-    def _batch(self, rows: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: torch.Tensor | None) -> Samples:
         """What the model is given of some rows."""
         if rows is None:
             x, y = self.x, self.y
         else:
-            x, y = self.x.index_select(0, rows), self.y.index_select(0, rows)
+            x, y = taken(self.x, rows), self.y.index_select(0, rows)
         self.gradients += len(y)
         if self.transform is not None:
             x = self.transform(x, self.theta.dtype, self._augment)
@@ -100,6 +114,16 @@ class Work:
         """The mean loss over all samples as a differentiable function of a vector."""
         x = self.x if self.transform is None else self.transform(self.x, self.theta.dtype)
         return self.model.loss(self.model.function(theta, x), self.y)
+
+
+def uphill(theta: Vector, gradient: Callable[[], Vector], radius: float) -> Vector:
+    """The gradient at theta + radius * g / ||g||, g being the one at theta, which is moved there and back again."""
+    here, g = theta.clone(), gradient()
+    theta.addcmul_(g, radius / (torch.linalg.vector_norm(g, dim=-1, keepdim=True) + SHORTEST))
+    try:
+        return gradient()
+    finally:
+        theta.copy_(here)
 
 
 def done(steps: int, effort: float) -> int:

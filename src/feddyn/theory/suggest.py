@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from feddyn.algorithms.base import Vector
+from feddyn.batches import taken
 from feddyn.checks import require_number, require_whole
 from feddyn.data.population import Population
 from feddyn.errors import FeddynError, InputError
@@ -131,7 +132,7 @@ def _curvature(
     x, y = data.samples(device)
     random = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(y), generator=random)[: limits.samples].to(y.device)
-    parts = [Work(flat, x[some], y[some], 0, seed, data.transform) for some in rows.split(CHUNK)]
+    parts = [Work(flat, taken(x, some), y[some], 0, seed, data.transform) for some in rows.split(CHUNK)]
     v = torch.randn(flat.size, generator=random, dtype=torch.float64).to(flat.theta)
     size, still = 0.0, 0
     for _ in range(limits.iterations):

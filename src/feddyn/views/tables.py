@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,20 @@ class Table:
             path.write_text(text, encoding="utf-8")
         return list(files)
 
+    def without(self, column: str) -> "Table":
+        """The same table without a column."""
+        at = list(self.columns).index(column)
+        columns, *rows = ([*row[:at], *row[at + 1 :]] for row in (self.columns, *self.rows))
+        return replace(self, columns=columns, rows=rows)
+
+    def text(self) -> str:
+        """The table in plain text, its columns aligned."""
+        rows = [[visible(cell) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join([visible(self.title), *lines, *map(visible, self.notes)])
+
     def _forms(self) -> dict[str, str]:
         return {"md": self.markdown(), "csv": self.csv(), "tex": self.latex()}
 
@@ -90,6 +104,32 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if round(seconds) >= 60 else f"{seconds:.0f} s"
 
 
+def figure(value: float) -> str:
+    """A figure to be read.
+
+    >>> figure(0.97214), figure(0.0000123)
+    ('0.9721', '1.23e-05')
+    """
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.3g}"
+
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int = 20) -> str:
+    """A curve in one line of text; of many values, as many as there is room for.
+
+    >>> sparkline([0.0, 0.5, 1.0])
+    '▁▅█'
+    """
+    step = max(1.0, (len(values) - 1) / (width - 1))
+    chosen = [values[round(place * step)] for place in range(min(len(values), width))]
+    low, high = min(chosen, default=0.0), max(chosen, default=0.0)
+    if high == low:
+        return BARS[0] * len(chosen)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in chosen)
+
+
 def transmitted(models: int | None, limit: int) -> str:
     """A count of models, or the limit with a plus where the target was not reached, as the paper writes it."""
     return f"{limit}+" if models is None else str(models)
@@ -105,9 +145,11 @@ def savings(models: int | None, limit: int, reference: int | None) -> str:
 def comparison(
     title: str, runs: Mapping[str, Mapping[str, Any]], reference: str, *, model: str, metric: str, target: bool
 ) -> Table:
-    """A row a method from the summaries of the runs: counts at the target, or at the end, beside the reference's."""
-    first = runs[reference]["reached"] if target else runs[reference]["last"]
+    """A row a method from the summaries of the runs: counts at the target beside the reference's; without a target
+    there is nothing to save, and the counts are those at the end."""
+    first = runs[reference]["reached"]
     base = None if first is None else first["transmitted"]
+    columns = ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down"]
     rows = []
     for label, summary in runs.items():
         reached, last = summary["reached"], summary["last"]
@@ -116,20 +158,20 @@ def comparison(
             continue
         at = reached or last
         models = at["transmitted"] if reached or not target else None
-        volume = [f"{_bytes(at[side])}{'+' if models is None else ''}" for side in ("bytes_up", "bytes_down")]
+        sent = [f"{volume(at[side])}{'+' if models is None else ''}" for side in ("bytes_up", "bytes_down")]
         limit = last["transmitted"]
-        figure = f"{last['models'][model][metric]:.4f}"
-        rows.append(
-            [label, transmitted(models, limit), savings(models, limit, base), str(at["round"]), *volume, figure]
-        )
-    return Table(
-        title,
-        ["method", "models transmitted", f"vs {reference}", "rounds", "sent up", "sent down", f"{metric} at the end"],
-        rows,
-    )
+        end = f"{last['models'][model][metric]:.4f}"
+        rows.append([label, transmitted(models, limit), savings(models, limit, base), str(at["round"]), *sent, end])
+    table = Table(title, [*columns, f"{metric} at the end"], rows)
+    return table if target else table.without(f"vs {reference}")
 
 
-def _bytes(count: int) -> str:
+def volume(count: int) -> str:
+    """A number of bytes to be read.
+
+    >>> volume(1500), volume(7)
+    ('1.5 kB', '7 B')
+    """
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:

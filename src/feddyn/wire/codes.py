@@ -1,8 +1,8 @@
 """Vectors of whole numbers, with a power of two as the scale of each group of them, as bytes.
 
 Most are small: written are the places of those that are not 0 (a bit a place or, where there are few of them or of the
-others, a Rice code of the distances between these), their signs, and a Rice code of their magnitudes less 1. Where it is
-shorter, all of them are written with so many bits each.
+others, a Rice code of the distances between these), their signs, and a Rice code of their magnitudes less 1. Where that
+is longer, all of them are written with so many bits each.
 """
 
 from functools import lru_cache

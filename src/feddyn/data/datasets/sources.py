@@ -19,7 +19,7 @@ from feddyn.errors import InputError, nearest
 
 def load(name: str, progress: Any = None) -> Arrays:
     """A data set from the cache, from files that are there, or from its publisher."""
-    _known(name)
+    require_images(name)
     cached = home() / "decoded" / name
     if not cached.is_dir():
         paths, form = locate(name)
@@ -83,7 +83,7 @@ def check(name: str) -> str:
     if name == "shakespeare":
         load_shakespeare()
         return f"the text gives LEAF's {LEAF_COUNTS[0]} plays, {LEAF_COUNTS[1]} roles and {LEAF_COUNTS[2]} samples"
-    _known(name)
+    require_images(name)
     paths, form = locate(name)
     if form is None:
         raise InputError(f"{name} is not here: `feddyn data fetch {name}` or `feddyn data import FOLDER`")
@@ -93,7 +93,8 @@ def check(name: str) -> str:
 
 
 def take_all(folder: Path) -> dict[str, int]:
-    """Copy every published file below a folder into the data folder; how many of each data set."""
+    """Copy every published file below a folder into the data folder; how many of each data set. Files of a data set
+    that is not whole with them are kept too: the others may come from another folder."""
     taken = {}
     for name, source in SOURCES.items():
         files = [path for form in source.forms for path in take(form.files, folder, home() / form.folders[0])]
@@ -104,7 +105,13 @@ def take_all(folder: Path) -> dict[str, int]:
     return taken
 
 
-def _known(name: str) -> None:
+def require_images(name: str) -> None:
+    """Refuse what is no data set of images."""
+    if name == "shakespeare":
+        raise InputError(
+            "shakespeare is no data set of images with classes to split by: its devices are the roles of the plays; in "
+            'a setting, population.split is "natural" or "iid"'
+        )
     if name not in SOURCES:
         raise InputError(f"the data set {name!r} is not known; {nearest(name, ABOUT)}")
 

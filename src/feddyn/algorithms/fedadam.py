@@ -1,0 +1,67 @@
+r"""FedAdam: FedAvg with Adam on the server (Reddi et al., ICLR 2021, Algorithm 2).
+
+Devices do as in FedAvg. Their mean move, weighted by data, is the server's gradient, up to its sign; all operations are
+entry by entry:
+
+    Delta^t = SUM_{k in P_t} n_k theta_k / SUM_{k in P_t} n_k - theta^{t-1}
+    u^t     = beta1 u^{t-1} + (1 - beta1) Delta^t
+    v^t     = beta2 v^{t-1} + (1 - beta2) (Delta^t)^2
+    theta^t = theta^{t-1} + lr u^t / (sqrt(v^t) + tau)
+
+u starts at 0 and v at tau^2, and there is no correction of their bias, as in the paper; `tau` says how small an update
+is still scaled up. lr is a length: far from rest every entry moves by about lr a round, however long the devices' moves
+are, so it does not settle closer to a resting point than that. It would rest where FedAvg does.
+
+The equations are from memory of the paper, whose versions differ in whether Delta or u is squared; as in Adam (and in
+the code of FedACG's authors), it is Delta here.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, Vector, weighted_mean_upload
+from feddyn.checks import require_number
+
+
+@final
+@dataclass(frozen=True)
+class FedAdam(Algorithm):
+    """FedAdam with a server step `lr` > 0, decays `beta1`, `beta2` in [0, 1) and `tau` > 0."""
+
+    lr: Scalar
+    beta1: Scalar = 0.9
+    beta2: Scalar = 0.99
+    tau: Scalar = 1e-3
+    remedy = "a smaller step of the server (algorithm.lr), or a larger tau"
+
+    def __post_init__(self) -> None:
+        require_number("FedAdam", "lr", self.lr)
+        require_number("FedAdam", "tau", self.tau)
+        require_number("FedAdam", "beta1", self.beta1, zero=True, below=1)
+        require_number("FedAdam", "beta2", self.beta2, zero=True, below=1)
+
+    def server(self, theta: Vector) -> State:
+        return {"theta": theta, "u": torch.zeros_like(theta), "v": torch.zeros_like(theta) + self.tau**2}
+
+    def device(self, theta: Vector) -> State:
+        return {}
+
+    def broadcast(self, server: State) -> State:
+        return {"theta": server["theta"]}
+
+    def problem(self, down: State, device: State, share: Scalar) -> Problem:
+        return Problem(start=down["theta"])
+
+    def report(self, down: State, device: State, share: Scalar, found: Solution) -> tuple[State, State]:
+        return {}, weighted_mean_upload(share, found.theta)
+
+    def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
+        delta = total["theta"] / total["share"] - server["theta"]
+        u = self.beta1 * server["u"] + (1 - self.beta1) * delta
+        v = self.beta2 * server["v"] + (1 - self.beta2) * delta.square()
+        return {"theta": server["theta"] + self.lr * u / (v.sqrt() + self.tau), "u": u, "v": v}
+
+    def weight(self, share: Scalar) -> Scalar:
+        return share

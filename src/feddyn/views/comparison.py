@@ -1,0 +1,193 @@
+"""Runs beside each other: those that differ by their seed alone are one line with a band, and every other difference is
+a column."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from feddyn.errors import InputError, nearest
+from feddyn.metrics import Better, best, directions, reaches
+from feddyn.records.files import home
+from feddyn.records.reader import read
+from feddyn.records.recorded import Recorded
+from feddyn.views.differences import flat, short, words
+from feddyn.views.html import rendered
+from feddyn.views.tables import Table, duration, figure, sparkline, transmitted, volume
+from feddyn.views.variants import Variant, variants
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+AXES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], int]]] = {
+    "round": ("communication rounds", lambda line: line["round"]),
+    "transmitted": ("models transmitted, relative to one round of FedAvg", lambda line: line["transmitted"]),
+    "bytes": ("bytes sent up and down", lambda line: line["bytes_up"] + line["bytes_down"]),
+    "gradients": ("gradients of samples", lambda line: line["gradients"]),
+}
+Line: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Band:
+    """The figures of a variant: at every x the mean of those of its runs that got so far, the least and the most."""
+
+    x: list[int]
+    mean: list[float]
+    least: list[float]
+    most: list[float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs beside each other by one figure. Print it, `plot()` it, or let a notebook show it; `keys` are the settings
+    in which they differ, `target` is the figure whose price is counted, if there is one."""
+
+    variants: Sequence[Variant]
+    keys: Sequence[str]
+    model: str
+    metric: str
+    better: Better
+    target: float | None = None
+
+    def values(self, run: Recorded) -> list[tuple[Line, float]]:
+        """The evaluated rounds of a run with the figure that is compared."""
+        return [(line, line["models"][self.model][self.metric]) for line in run.evaluated]
+
+    def band(self, variant: Variant, over: str = "round") -> Band:
+        """The curve of a variant over rounds, models transmitted, bytes or gradients."""
+        if over not in AXES:
+            raise InputError(f"over {over!r} is not known; {nearest(over, AXES)}")
+        at, found = AXES[over][1], dict[int, list[float]]()
+        for row in zip_longest(*(self.values(run) for run in variant.runs)):
+            reached = [one for one in row if one is not None]
+            x = round(statistics.mean(at(line) for line, _ in reached))
+            found.setdefault(x, []).extend(value for _, value in reached)
+        rows = list(found.values())
+        return Band(list(found), [statistics.mean(row) for row in rows], list(map(min, rows)), list(map(max, rows)))
+
+    @property
+    def table(self) -> Table:
+        """A row a variant: what differs, the figure at the end and at its best, what it took, and the curve."""
+        names = short(self.keys)
+        title = f"{self.metric} of the {self.model} model"
+        columns = [names[key] for key in self.keys] or ["method"]
+        columns += ["seeds", "status", "ran", f"{self.metric} at the end", "best"]
+        if self.target is not None:
+            sign = ">=" if self.better == "higher" else "<="
+            title += f", and the price of {self.metric} {sign} {self.target:.4g}"
+            columns += ["models transmitted until there", "sent until there"]
+        columns += ["sent", "time", "curve"]
+        rows = [self._row(variant) for variant in self.variants]
+        several = any(len(variant.runs) > 1 for variant in self.variants)
+        notes = ["Of several seeds: the mean (the least to the most)."] if several else []
+        return Table(title, columns, rows, notes)
+
+    def _row(self, variant: Variant) -> list[str]:
+        own = flat(variant.runs[0].setting)
+        cells = [words(key, own.get(key)) for key in self.keys] or [variant.label]
+        histories = [self.values(run) for run in variant.runs]
+        figures = [[value for _, value in history] for history in histories]
+        cells += [", ".join(map(str, variant.seeds)), ", ".join(dict.fromkeys(run.status for run in variant.runs))]
+        cells += [_range([len(run.history) for run in variant.runs], str)]
+        cells += [_several([row[-1] for row in figures], figure)]
+        cells += [_several([best(row, self.better) for row in figures], figure)]
+        if self.target is not None:
+            cells += list(self._price(histories, self.target))
+        sent = [run.history[-1]["bytes_up"] + run.history[-1]["bytes_down"] for run in variant.runs]
+        seconds = [run.seconds for run in variant.runs if run.seconds]
+        return [*cells, _range(sent, volume), _range(seconds, duration), sparkline(self.band(variant).mean)]
+
+    def _price(self, histories: Sequence[Sequence[tuple[Line, float]]], target: float) -> tuple[str, str]:
+        """What was transmitted until the target was reached, or more than that where it was not."""
+        models, sent = [], []
+        for history in histories:
+            hit = next((line for line, value in history if reaches(value, target, self.better)), None)
+            last, at = history[-1][0], hit or history[-1][0]
+            models.append((at["transmitted"], transmitted(hit["transmitted"] if hit else None, last["transmitted"])))
+            sent.append((AXES["bytes"][1](at), volume(AXES["bytes"][1](at)) + ("" if hit else "+")))
+        return _ends(models), _ends(sent)
+
+    def plot(self, over: str = "round") -> "Figure":
+        """The curves, over `round`, `transmitted`, `bytes` or `gradients`: of several seeds the mean in their range.
+        Needs matplotlib."""
+        from feddyn.views.curves import overlay
+
+        return overlay(self, over)
+
+    def frame(self) -> "pandas.DataFrame":
+        """All rounds of all runs as a pandas.DataFrame, with their label, seed and differing settings; needs pandas."""
+        frames = []
+        for variant in self.variants:
+            for run in variant.runs:
+                own, names = flat(run.setting), short(self.keys)
+                said = {names[key]: own.get(key) for key in self.keys}
+                frames.append(run.frame().assign(run=variant.label, seed=run.setting.get("seed", 0), **said))
+        from pandas import concat
+
+        return concat(frames, ignore_index=True)
+
+    def __str__(self) -> str:
+        return self.table.text()
+
+    def _repr_html_(self) -> str:
+        return rendered([self.table], self.plot)
+
+
+def compare(
+    *runs: "Recorded | str | PathLike[str]",
+    metric: str | None = None,
+    model: str | None = None,
+    target: float | None = None,
+) -> Comparison:
+    """Runs, or the directories of their records, beside each other.
+
+    By default the figure is the one that counts for the first run, and the target is that of the settings, if all have
+    the same. Runs whose settings differ by the seed alone are drawn as one curve with a band.
+    """
+    found = [run if isinstance(run, Recorded) else read(home(Path(run))) for run in runs]
+    if not found:
+        raise InputError("there is nothing to compare: give runs, or the directories of their records")
+    for run in found:
+        if not run.evaluated:
+            where = getattr(run, "path", None) or "one of the runs"
+            raise InputError(f"{where}: {run.message or 'no round of it has been evaluated yet'}")
+    chosen, measure = found[0].headline
+    chosen, measure = model or chosen, metric or measure
+    for run in found:
+        models = run.evaluated[-1]["models"]
+        if chosen not in models or measure not in models[chosen]:
+            known = set.intersection(*(_figures(one) for one in found))
+            wanted = f"{chosen} {measure}"
+            raise InputError(f"not all runs have the {measure} of the {chosen} model; {nearest(wanted, sorted(known))}")
+    keys, together = variants(found)
+    goals = [run.setting.get("target", {}) for run in found]
+    if target is None and all(goal == goals[0] for goal in goals) and goals[0].get("metric") == measure:
+        target = goals[0]["value"] if goals[0]["model"] == chosen else None
+    return Comparison(together, keys, chosen, measure, directions(found[0].setting)[measure], target)
+
+
+def _figures(run: Recorded) -> set[str]:
+    return {f"{model} {metric}" for model, row in run.evaluated[-1]["models"].items() for metric in row}
+
+
+def _several(values: Sequence[float], say: Callable[[float], str]) -> str:
+    if len(values) == 1:
+        return say(values[0])
+    return f"{say(statistics.mean(values))} ({say(min(values))} to {say(max(values))})"
+
+
+def _range(values: Sequence[Any], say: Callable[[Any], str]) -> str:
+    return _ends([(value, say(value)) for value in values])
+
+
+def _ends(values: Sequence[tuple[float, str]]) -> str:
+    """The words of the least and of the most."""
+    if not values:
+        return "-"
+    least, most = min(values)[1], max(values)[1]
+    return least if least == most else f"{least} to {most}"

@@ -1,0 +1,64 @@
+"""Curves of a run, and of runs beside each other."""
+
+from typing import TYPE_CHECKING
+
+from feddyn.errors import InputError, nearest
+from feddyn.records.recorded import Recorded
+from feddyn.views.differences import method
+from feddyn.views.drawing import COLORS, figure, legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from feddyn.views.comparison import Comparison
+
+
+def overlay(comparison: "Comparison", over: str) -> "Figure":
+    """The curves of a comparison: a variant's mean over its seeds, in the range of them."""
+    from feddyn.views.comparison import AXES
+
+    bands = [(variant, comparison.band(variant, over)) for variant in comparison.variants]
+    canvas = figure(6.4, 4.2)
+    axes = canvas.add_subplot()
+    for variant, band in bands:
+        (drawn,) = axes.plot(band.x, band.mean, label=variant.label, color=COLORS.get(variant.label), linewidth=1.4)
+        if len(variant.runs) > 1:
+            axes.fill_between(band.x, band.least, band.most, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    positive = all(value > 0 for _, band in bands for value in band.least)
+    _finish(axes, comparison.metric, comparison.target, positive=positive)
+    axes.set_xlabel(AXES[over][0])
+    axes.set_ylabel(f"{comparison.metric} of the {comparison.model} model")
+    return canvas
+
+
+def of_run(run: Recorded, metric: str | None = None) -> "Figure":
+    """A metric of every evaluated model of a run over rounds."""
+    lines, name = run.evaluated, metric or run.headline[1]
+    if not lines:
+        raise InputError("no round of the run has been evaluated yet: there is nothing to draw")
+    models = [model for model, figures in lines[-1]["models"].items() if name in figures]
+    if not models:
+        known = sorted({known for figures in lines[-1]["models"].values() for known in figures})
+        raise InputError(f"the run has no {name!r}; {nearest(name, known)}")
+    canvas = figure(6.4, 4.2)
+    axes = canvas.add_subplot()
+    for model in models:
+        values = [line["models"][model][name] for line in lines]
+        axes.plot([line["round"] for line in lines], values, label=model, linewidth=1.4)
+    positive = all(line["models"][model][name] > 0 for line in lines for model in models)
+    target = run.setting.get("target", {})
+    _finish(axes, name, target.get("value") if target.get("metric") == name else None, positive=positive)
+    axes.set_xlabel("communication rounds")
+    axes.set_ylabel(name)
+    axes.set_title(method(run.setting), fontsize=10, parse_math=False)
+    return canvas
+
+
+def _finish(axes: "Axes", metric: str, target: float | None, *, positive: bool) -> None:
+    if target is not None:
+        axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")
+    if metric in ("loss", "objective") and positive:
+        axes.set_yscale("log")
+    axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
+    legend(axes, fontsize=8)

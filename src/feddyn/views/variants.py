@@ -1,0 +1,59 @@
+"""Runs that differ by their seed alone belong together; what all others differ in is what they are called by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from feddyn.records.recorded import Recorded
+from feddyn.views.differences import HASH, SEEDS, differing, flat, label, method
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ by their seed alone, and what to call them."""
+
+    label: str
+    runs: Sequence[Recorded]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Their seeds."""
+        return [run.setting.get("seed", 0) for run in self.runs]
+
+
+def variants(runs: Sequence[Recorded]) -> tuple[list[str], list[Variant]]:
+    """The dotted keys in which runs differ, and the runs that differ by their seed alone together, in order.
+
+    A model or data that is made in memory from the seed has another hash for every seed. Runs that differ by hashes
+    belong together where each seed occurs once.
+    """
+    alike: dict[str, list[Recorded]] = {}
+    for run in runs:
+        alike.setdefault(_identity(run, hashes=False), []).append(run)
+    groups: list[list[Recorded]] = []
+    for group in alike.values():
+        seeds = [run.setting.get("seed", 0) for run in group]
+        if len(set(seeds)) == len(seeds):
+            groups.append(group)
+            continue
+        equal: dict[str, list[Recorded]] = {}
+        for run in group:
+            equal.setdefault(_identity(run, hashes=True), []).append(run)
+        groups += equal.values()
+    keys = differing([group[0].setting for group in groups])
+    if len(groups) == len(alike):  # no hash is needed to tell them apart
+        keys = [key for key in keys if not key.endswith(HASH)]
+    return keys, [Variant(label(_telling(keys, group, groups), group[0].setting), group) for group in groups]
+
+
+def _telling(keys: Sequence[str], group: Sequence[Recorded], groups: Sequence[Sequence[Recorded]]) -> list[str]:
+    """The keys that a label needs: the method, where they differ, and what others of the same method differ in."""
+    own = method(group[0].setting)
+    peers = [other[0].setting for other in groups if method(other[0].setting) == own]
+    inside = differing(peers)
+    return [key for key in keys if key == "algorithm.name" or key in inside]
+
+
+def _identity(run: Recorded, hashes: bool) -> str:
+    """All that a run's setting says, without its seeds."""
+    kept = {key: value for key, value in flat(run.setting).items() if key not in SEEDS}
+    return repr(sorted((key, str(value)) for key, value in kept.items() if hashes or not key.endswith(HASH)))
