@@ -25,6 +25,8 @@ SLOW = (
     "cli/test_run.py::test_the_setting_alone_repeats_the_run",
     "cli/test_run.py::test_without_a_file_the_embedded_comparison_runs",
     "data/test_federations.py::test_real_images",
+    "runs/test_compression.py::test_feddyn_finds_the_optimum_with_both_ways_compressed_and_uploads_lost",
+    "wire/test_theory.py::test_feddyn_finds_the_optimum_and_keeps_its_invariant",
     "data/test_partition.py::test_a_large_split_is_fast",
     "data/test_partition.py::test_bad_splits_are_refused",
     "data/test_partition.py::test_class_ratios_follow_the_prior",

@@ -56,7 +56,9 @@ def run(
         found = seen = losses.minimise(problem).theta[who]
         if up:
             error = unsent[who] if up.feedback or way == "extra feedback" else None
-            seen, rest, _ = up.send(problem.start, found, error, [1000 * t + int(k) for k in who])
+            reference = algorithm.reference(down, devices)
+            reference = problem.start if reference is None else reference[who]
+            seen, rest, _ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
             unsent[who] = rest
         state, share = {name: vectors[who] for name, vectors in devices.items()}, losses.share[who]
         after, _ = algorithm.report(down, state, share, Solution(found if way == "true update" else seen, 1.0))

@@ -116,6 +116,12 @@ class Algorithm(ABC):
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
 
+    def reference(self, down: State, device: State) -> Vector | None:
+        """The model of which the server knows the upload before it hears of the device, and from which compressed
+        uploads are measured; None: where the device starts. Only a method whose upload depends on the device's state
+        has another one, for which that upload is 0."""
+        return None
+
     def held(self, device: State, share: Scalar) -> State:
         """What the server's state holds of a device's: at any time server[name] = 1/m SUM_k held_k[name] over all m
         devices, for every name here. A method whose devices keep nothing holds nothing."""

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from feddyn.algorithms.base import State
-from feddyn.engine.links import Answers
+from feddyn.engine.wires import Traffic
 
 
 class Cost(NamedTuple):
@@ -19,23 +18,6 @@ class Cost(NamedTuple):
     def plus(self, other: "Cost") -> "Cost":
         """The cost of both."""
         return Cost(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-class Traffic(NamedTuple):
-    """Bytes to or from devices whose upload was counted, and to or from the others."""
-
-    counted: int
-    in_vain: int
-
-
-def alike(answers: Answers, length: int) -> Traffic:
-    """The traffic where all messages have the same length."""
-    return Traffic(len(answers.counted) * length, (len(answers.lost) + len(answers.late)) * length)
-
-
-def raw(vectors: State) -> int:
-    """The bytes of vectors as they are."""
-    return sum(vector.nbytes for vector in vectors.values())
 
 
 def cost(models: int, down: Traffic, up: Traffic, gradients: int) -> Cost:

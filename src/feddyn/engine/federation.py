@@ -10,7 +10,7 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, State, Vector, models_uploaded
 from feddyn.data.population import Population
 from feddyn.engine.assignment import Assignment, assign
-from feddyn.engine.cost import Cost, Traffic, alike, cost, raw
+from feddyn.engine.cost import Cost, cost
 from feddyn.engine.executors.base import Chunk, Executor
 from feddyn.engine.executors.forked import executor
 from feddyn.engine.executors.group import Group
@@ -20,19 +20,15 @@ from feddyn.engine.memory import quarter_of_memory
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
 from feddyn.engine.trainer import LATEST, SENT, Trainer, own_state
+from feddyn.engine.wires import COMMON, Wires
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.round.evaluation import Evaluator
 from feddyn.round.rehearsal import require_whole_state, try_method, try_out
-from feddyn.round.seeds import integer
 from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
 from feddyn.wire.base import Compressor
-from feddyn.wire.common import Broadcast, CommonModel
-
-COMMON = "common."
-"""Begins the names of the common model's vectors in a checkpoint."""
 
 
 class Federation:
@@ -83,9 +79,16 @@ class Federation:
             track_all="all" in evaluation.models,
             uplink=uplink,
         )
-        start = algorithm.broadcast(self.server)
-        self.common = CommonModel(downlink, self.model.sizes, start, population.devices) if downlink else None
-        self._upload_length = torch.zeros(1, dtype=torch.float64)
+        self.wires = Wires(
+            algorithm,
+            self.initial,
+            self.trainer.upload,
+            compressed=uplink is not None,
+            downlink=downlink,
+            sizes=self.model.sizes,
+            devices=population.devices,
+            seed=seed,
+        )
         self._models = models_uploaded(algorithm, self.initial)
         self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
         self.active_mean = self.initial
@@ -143,13 +146,9 @@ class Federation:
 
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on, besides the devices' states."""
-        vectors: dict[str, Vector] = {f"server.{name}": vector for name, vector in self.server.items()}
-        vectors |= {"active": self.active_mean, "all": self._all_total, "norms": self._norms}
-        if self.trainer.uplink:
-            vectors["uploaded"] = self._upload_length
-        if self.common:
-            vectors |= {COMMON + name: vector for name, vector in self.common.vectors().items()}
-        return vectors
+        server = {f"server.{name}": vector for name, vector in self.server.items()}
+        own = {"active": self.active_mean, "all": self._all_total, "norms": self._norms}
+        return {**server, **own, **self.wires.vectors()}
 
     def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
@@ -163,10 +162,8 @@ class Federation:
         self.rounds, self.totals = rounds, Cost(*totals)
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
-        self._norms, self._upload_length = vectors["norms"], vectors.get("uploaded", self._upload_length)
-        if self.common:
-            mine = {name.removeprefix(COMMON): v for name, v in vectors.items() if name.startswith(COMMON)}
-            self.common.restore(rounds, mine)
+        self._norms = vectors["norms"]
+        self.wires.restore(rounds, vectors)
         self.__dict__.pop("models", None)
 
     @property
@@ -185,21 +182,18 @@ class Federation:
 
         Devices whose upload is not counted are not trained: whatever they compute, nobody will know, nor they remember.
         """
-        down = wanted = self.algorithm.broadcast(self.server)
-        sent, sent_server = None, self.server
-        if self.common:
-            sent = self.common.broadcast(wanted, integer(self.trainer.seed, "downlink", round))
-            down = sent.down
-            sent_server = self.server | {name: down[name] for name in self.algorithm.as_sent}
-        to = self._downloads(answers, down, sent)
+        sent = self.wires.send(round, self.server)
+        down = self.wires.downloads(sent, answers)
         if not answers.counted:
-            spent = cost(self._models, to, self._uploads(answers, 0.0), 0)
-            quiet = torch.zeros_like(self._norms)
-            self._complete(round, spent, self.server, self.active_mean, self._all_total, quiet, answers, sent)
+            up, quiet = self.wires.uploads(answers, 0.0), torch.zeros_like(self._norms)
+            with shielded():
+                self.wires.commit(sent, answers, up)
+                spent = cost(self._models, down, up, 0)
+                self._complete(round, spent, self.server, self.active_mean, self._all_total, quiet)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
-            total, gradients = self.group.guarded(lambda: self._executor.train(work.tasks, down))
+            total, gradients = self.group.guarded(lambda: self._executor.train(work.tasks, sent.down))
             total, gradients = self.group.total(total), int(self.group.total(torch.tensor(gradients)))
             layout, model_sum = self.trainer.layout, self.trainer.model_sum
 
@@ -208,7 +202,7 @@ class Federation:
 
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
-            server = self.algorithm.aggregate(sent_server, uploads, count, self.population.devices)
+            server = self.algorithm.aggregate(sent.server, uploads, count, self.population.devices)
             require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
@@ -220,26 +214,12 @@ class Federation:
             raise
         finally:
             self.store.release(work.arrived)
-        uploaded = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
-        spent = cost(self._models, to, self._uploads(answers, uploaded), gradients)
-        self._complete(round, spent, server, active_mean, all_total, norms, answers, sent, work)
-
-    def _downloads(self, answers: Answers, down: State, sent: Broadcast | None) -> Traffic:
-        """What devices are sent, each what it needs."""
-        if self.common is None or sent is None:
-            return alike(answers, raw(down))
-        lengths = self.common.lengths(sent, [*answers.counted, *answers.lost, *answers.late])
-        return Traffic(sum(lengths[: len(answers.counted)]), sum(lengths[len(answers.counted) :]))
-
-    def _uploads(self, answers: Answers, counted: float) -> Traffic:
-        """What devices send. Uploads that are not counted are not computed either: they are taken to be as long as the
-        others of their round or, where there are none, of the last one that had some."""
-        if self.trainer.uplink is None:
-            return alike(answers, raw(self.trainer.upload))
-        if answers.counted:
-            self._upload_length = torch.tensor([counted / len(answers.counted)], dtype=torch.float64)
-        in_vain = (len(answers.lost) + len(answers.late)) * float(self._upload_length)
-        return Traffic(int(counted), int(in_vain))
+        length = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
+        up = self.wires.uploads(answers, length)
+        with shielded():
+            self.wires.commit(sent, answers, up)
+            spent = cost(self._models, down, up, gradients)
+            self._complete(round, spent, server, active_mean, all_total, norms, work)
 
     def _complete(
         self,
@@ -249,22 +229,17 @@ class Federation:
         active_mean: Vector,
         all_total: torch.Tensor,
         norms: torch.Tensor,
-        answers: Answers,
-        sent: Broadcast | None = None,
         work: Assignment | None = None,
     ) -> None:
-        """Make a round's outcome the state of things, all of it or nothing."""
-        with shielded():
-            self.rounds, self.totals = round + 1, self.totals.plus(spent)
-            self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
-            self.__dict__.pop("models", None)  # they are other ones now
-            if self.common and sent:
-                self.common.commit(sent, [*answers.counted, *answers.lost, *answers.late])
-            if work is None:
-                return
-            for task in work.tasks:
-                self.store.commit(task.devices, task.new)
-            self.group.note_owners(self.store, work.groups, work.owners)
+        """Make a round's outcome the state of things; it must not be interrupted."""
+        self.rounds, self.totals = round + 1, self.totals.plus(spent)
+        self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
+        self.__dict__.pop("models", None)  # they are other ones now
+        if work is None:
+            return
+        for task in work.tasks:
+            self.store.commit(task.devices, task.new)
+        self.group.note_owners(self.store, work.groups, work.owners)
 
     def evaluate(self) -> dict[str, Figures]:
         """The figures of the models that are asked for; equal ones are evaluated once."""

@@ -98,7 +98,9 @@ class Trainer:
             if not self.sums.fits(found.theta):
                 raise self._diverged(self.model_sum, found.theta, task)
             seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
-            seen, unsent, lengths = self.uplink.send(problem.start, found.theta, kept.get(UNSENT), seeds)
+            reference = self.algorithm.reference(down, state)
+            reference = problem.start if reference is None else reference
+            seen, unsent, lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
             found, extra = found._replace(theta=seen), {UNSENT: unsent}
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))

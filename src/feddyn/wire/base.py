@@ -42,13 +42,13 @@ class Compressor(ABC):
         if vector.dim() != 1 or vector.numel() != sum(sizes):
             raise InputError(f"a vector of shape {tuple(vector.shape)} is not one of the {sum(sizes)} parameters")
         body = self.write(vector.detach().cpu().numpy().astype(np.float64), sizes, seed)
-        return body + self._checksum(body)
+        return body + checksum(body, repr(self))
 
     def decode(self, message: bytes, sizes: Sizes) -> Vector:
         """The vector that a message stands for, in float64; one that was not encoded by an equal compressor, or was
         altered or cut off since, is refused."""
         body = message[:-CHECKSUM]
-        if len(message) < CHECKSUM or message[-CHECKSUM:] != self._checksum(body):
+        if len(message) < CHECKSUM or message[-CHECKSUM:] != checksum(body, repr(self)):
             raise InputError("the message was cut off or altered, or is of another compressor: send it again")
         reader = Reader(body)
         vector = self.read(reader, sizes)
@@ -60,5 +60,7 @@ class Compressor(ABC):
         message = self.encode(vector, sizes, seed)
         return self.decode(message, sizes).to(vector), len(message)
 
-    def _checksum(self, body: bytes) -> bytes:
-        return zlib.crc32(body, zlib.crc32(repr(self).encode())).to_bytes(CHECKSUM, "little")
+
+def checksum(body: bytes, name: str = "") -> bytes:
+    """The end of a message, which another message or another sender's name do not have."""
+    return zlib.crc32(body, zlib.crc32(name.encode())).to_bytes(CHECKSUM, "little")

@@ -48,6 +48,13 @@ class Reader:
             raise refusal(f"a count of {value}, where {most} is the most")
         return value
 
+    def floats(self, count: int, kind: str) -> npt.NDArray[np.float64]:
+        """So many floats, of the kind `f4` or `f8`."""
+        value = self.take(int(kind[1]) * count).view(f"<{kind}")
+        if not np.isfinite(value).all():
+            raise refusal("a number that is none")
+        return value.astype(np.float64)
+
     def packed(self, count: int, width: int) -> Whole:
         """So many numbers of `width` bits each."""
         value = np.zeros(count, np.int64)

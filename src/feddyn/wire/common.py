@@ -8,25 +8,24 @@ whose numbers are small, or what it missed one by one, or the whole of w - theta
 lead to the same bits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.errors import FeddynError
-from feddyn.wire.base import Compressor, Numbers, Sizes
-from feddyn.wire.exact import write_exactly
+from feddyn.errors import FeddynError, InputError
+from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
+from feddyn.wire.bits import Reader, count, refusal
+from feddyn.wire.exact import read_exactly, write_exactly
 
 KEPT = 32
 """Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
-HEADING = 2
-"""Bytes before what a device is sent: which of the three ways it is, and of how many broadcasts."""
-
-
 REMEMBERED = 128 << 20
-"""Bytes of memory for the vectors that the newest messages stand for; of others they are decoded again."""
+"""Bytes of memory for the vectors that the newest messages stand for; those of others are decoded again."""
+APART, SUM, WHOLE = 0, 1, 2
+"""What a device is sent: all that it missed one by one, the sum of it, or w - theta^0."""
 
 
 class Message(NamedTuple):
@@ -78,40 +77,49 @@ class CommonModel:
     def lengths(self, sent: Broadcast, devices: Sequence[int]) -> list[int]:
         """How many bytes each of some devices is sent, so that it has heard this broadcast too."""
         plain = sum(vector.nbytes for name, vector in sent.down.items() if name not in self.moved)
-        history = [*self.history, sent.messages]
-        away = [self.rounds + 1 - int(self.known[k]) for k in devices]
-        found = dict.fromkeys(set(away), plain)
-        for name in self.moved:
-            for count, length in self._lengths(name, sent, [messages[name] for messages in history], found).items():
-                found[count] += HEADING + length
-        return [found[count] for count in away]
+        missed = [self.rounds + 1 - int(self.known[k]) for k in devices]
+        parts = [self.messages(name, sent, set(missed)) for name in self.moved] if missed else []
+        return [plain + sum(len(part[count]) for part in parts) for count in missed]
 
-    def _lengths(
-        self, name: str, sent: Broadcast, history: Sequence[Message], counts: Mapping[int, int]
-    ) -> dict[int, int]:
-        """The length for devices that miss the last so many broadcasts of a vector."""
-        found, total = {}, torch.zeros(0, dtype=torch.float64)
-        remembered = min(len(history), max(counts))
-        apart, exact = 0, True
-        for count in range(1, remembered + 1):
-            message = history[-count]
-            apart += len(message.data)
-            exact &= message.exact or count == 1
-            if exact and remembered > 1:
+    def messages(self, name: str, sent: Broadcast, missed: Collection[int]) -> dict[int, bytes]:
+        """What a device is sent of a vector that has missed so many broadcasts, with this one."""
+        history = [*(messages[name] for messages in self.history), sent.messages[name]]
+        found, apart, total, exact = dict[int, bytes](), b"", torch.zeros(0), True
+        for number, message in enumerate(reversed(history[-max(missed) :]), 1):
+            apart = count(len(message.data)) + message.data + apart
+            exact &= message.exact
+            if exact and max(missed) > 1:
                 change = message.change
                 change = self.compressor.decode(message.data, self.sizes) if change is None else change
-                total = change if count == 1 else total + change
-            if count in counts:
-                sum_ = len(self._exactly(total)) if exact and count > 1 else apart
-                found[count] = min(apart, sum_)
-        if set(counts) - set(found):
-            whole = len(self._exactly(sent.moved[name].cpu()))
-            found |= dict.fromkeys(set(counts) - set(found), whole)
+                total = change if number == 1 else total + change
+            if number in missed:
+                found[number] = _sealed(APART, number, apart)
+                if exact and number > 1:
+                    added = _sealed(SUM, number, write_exactly(total.numpy(), self.sizes))
+                    found[number] = min(found[number], added, key=len)
+        if rest := set(missed) - set(found):
+            whole = _sealed(WHOLE, 0, write_exactly(sent.moved[name].cpu().numpy(), self.sizes))
+            found |= dict.fromkeys(rest, whole)
         return found
 
-    def _exactly(self, vector: Vector) -> bytes:
-        numbers: Numbers = vector.numpy()
-        return write_exactly(numbers, self.sizes)
+    def hear(self, moved: Vector, message: bytes) -> Vector:
+        """A device's own w - theta^0 after a message."""
+        body = message[:-CHECKSUM]
+        if len(message) < CHECKSUM + 2 or message[-CHECKSUM:] != checksum(body):
+            raise InputError("the message was cut off or altered: send it again")
+        reader = Reader(body)
+        kind, number = reader.byte(), reader.byte()
+        if kind == APART:
+            for _ in range(number):
+                data = reader.take(reader.count(len(body))).tobytes()
+                moved = moved + self.compressor.decode(data, self.sizes).to(moved)
+        elif kind in (SUM, WHOLE):
+            found = torch.from_numpy(read_exactly(reader, self.sizes)).to(moved)
+            moved = moved + found if kind == SUM else found
+        else:
+            raise refusal(f"a broadcast of the kind {kind}")
+        reader.end()
+        return moved
 
     def commit(self, sent: Broadcast, devices: Sequence[int]) -> None:
         """Make a broadcast the last one, which these devices have heard."""
@@ -146,3 +154,9 @@ class CommonModel:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise FeddynError(f"the checkpoint's broadcasts are not those of this run ({error})") from None
         self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
+
+
+def _sealed(kind: int, number: int, body: bytes) -> bytes:
+    """A message to a device, with its checksum."""
+    body = bytes([kind, number]) + body
+    return body + checksum(body)

@@ -40,7 +40,7 @@ def _multiples(vector: Numbers, where: Groups) -> bytes | None:
 def read_exactly(reader: Reader, sizes: Sizes) -> Numbers:
     """The vector that was written."""
     if (kind := reader.byte()) == FLOATS:
-        return reader.take(8 * sum(sizes)).view("<f8").astype(np.float64)
+        return reader.floats(sum(sizes), "f8")
     if kind != MULTIPLES:
         raise refusal(f"a vector of the kind {kind}")
     where = groups(tuple(size for size in sizes if size))

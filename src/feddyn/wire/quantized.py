@@ -35,8 +35,8 @@ class Quantized(Compressor):
     """`bits` (8, 4, 2 or 1) a coordinate at most; messages are entropy-coded, and often much shorter.
 
     per: what shares a scale, a 'layer', a 'block' of so many coordinates of a layer, or the 'model'. rounding: to the
-    'nearest', or 'stochastic', which is right in the mean. step: how coarse, in root mean squares of what shares the
-    scale; a larger one makes shorter messages and larger errors.
+    'nearest', or 'stochastic', which is right in the mean where steps are small. step: how coarse, in root mean squares
+    of what shares the scale; a larger one makes shorter messages and larger errors.
     """
 
     bits: int

@@ -99,8 +99,7 @@ def _write_values(how: Compressor | None, vector: Numbers, places: Whole, sizes:
 def _read_values(how: Compressor | None, reader: Reader, places: Whole, sizes: Sizes) -> Numbers:
     vector = np.zeros(sum(sizes))
     if how is None:
-        values = reader.take(4 * len(places)).view("<f4").astype(np.float64)
-        vector[places] = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        vector[places] = reader.floats(len(places), "f4")
     else:
         vector[places] = how.read(reader, _of_layers(places, sizes))
     return vector

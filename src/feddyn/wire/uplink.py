@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Solution, State, Vector
+from feddyn.algorithms.base import Algorithm, Solution, Vector
 from feddyn.errors import InputError
 from feddyn.wire.base import Compressor, Sizes
 
@@ -46,28 +46,36 @@ class Uplink:
         self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
         """Bytes of the numbers that are sent beside the vector."""
 
-    def send(self, start: Vector, theta: Vector, error: Vector | None, seeds: Sequence[int]) -> Upload:
-        """Send what devices found, from where they started."""
-        wanted = theta - start if error is None else theta - start + error
+    def send(self, reference: Vector, theta: Vector, error: Vector | None, seeds: Sequence[int]) -> Upload:
+        """Send what devices found, from the models that they are measured from."""
+        wanted = theta - reference if error is None else theta - reference + error
         rows = wanted.reshape(len(seeds), -1)
         sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
         arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
-        return Upload(start + arrived, wanted - arrived, [length + self.beside for _, length in sent])
+        return Upload(reference + arrived, wanted - arrived, [length + self.beside for _, length in sent])
 
 
 def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
     """Refuse a method whose upload the server cannot make of the model that it sees, because it depends on the device's
-    state: that is tried with two states."""
+    state: two devices with histories of their own move by the same from their references."""
     random = torch.Generator().manual_seed(0)
 
-    def near(state: State) -> State:
-        return {name: v + torch.randn(v.shape, generator=random).to(v) for name, v in state.items()}
+    def near(vector: Vector) -> Vector:
+        return vector + torch.randn(vector.shape, generator=random).to(vector)
 
-    down, found = algorithm.broadcast(near(algorithm.server(theta))), Solution(near({"x": theta})["x"], 0.5)
+    down, move = algorithm.broadcast({name: near(v) for name, v in algorithm.server(theta).items()}), near(theta)
     for share in TRIED:
-        one, two = (algorithm.report(down, near(algorithm.device(theta)), share, found)[1] for _ in range(2))
-        for name, vector in one.items():
-            if not torch.allclose(vector, two[name], rtol=1e-3, atol=1e-3 * float(vector.abs().max())):
+        uploads = []
+        for _ in range(2):
+            state = algorithm.device(theta)
+            for _ in range(2):
+                state, _ = algorithm.report(down, state, share, Solution(near(theta), 0.5))
+            start = algorithm.problem(down, state, share).start
+            reference = algorithm.reference(down, state)
+            moved = (start if reference is None else reference) + move
+            uploads.append(algorithm.report(down, state, share, Solution(moved, 0.5))[1])
+        for name, vector in uploads[0].items():
+            if not torch.allclose(vector, uploads[1][name], rtol=1e-3, atol=1e-3 * (1 + float(vector.abs().max()))):
                 raise InputError(
                     f"{type(algorithm).__name__}: its upload {name!r} depends on the device's state, so the server can"
                     "not make it of a compressed model; leave the uplink out, or use a method such as FedDyn"
