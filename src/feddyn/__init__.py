@@ -29,8 +29,10 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.errors import DivergenceError as DivergenceError
     from feddyn.errors import FeddynError as FeddynError
     from feddyn.errors import InputError as InputError
+    from feddyn.errors import Interrupted as Interrupted
     from feddyn.metrics import Evaluation as Evaluation
     from feddyn.metrics import Metric as Metric
+    from feddyn.metrics import Patience as Patience
     from feddyn.metrics import Target as Target
     from feddyn.models.flat import FlatModel as FlatModel
     from feddyn.runs.plan import Plan as Plan
@@ -41,9 +43,13 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.settings.loading import load as load
     from feddyn.solvers import SGD as SGD
     from feddyn.solvers import AdamW as AdamW
+    from feddyn.solvers import Cosine as Cosine
     from feddyn.solvers import Exact as Exact
     from feddyn.solvers import OneStep as OneStep
+    from feddyn.solvers import Schedule as Schedule
     from feddyn.solvers import Solver as Solver
+    from feddyn.solvers import Steps as Steps
+    from feddyn.solvers import Warmup as Warmup
     from feddyn.solvers import Work as Work
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
     from feddyn.views.comparison import Comparison as Comparison
@@ -74,10 +80,10 @@ _HOMES = {
     ),
     "feddyn.data.population": ("Population",),
     "feddyn.data.datasets.synthetic": ("synthetic",),
-    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError"),
-    "feddyn.solvers": ("SGD", "AdamW", "Exact", "OneStep", "Solver", "Work"),
+    "feddyn.errors": ("DivergenceError", "FeddynError", "InputError", "Interrupted"),
+    "feddyn.solvers": ("SGD", "AdamW", "Cosine", "Exact", "OneStep", "Schedule", "Solver", "Steps", "Warmup", "Work"),
     "feddyn.models.flat": ("FlatModel",),
-    "feddyn.metrics": ("Evaluation", "Metric", "Target"),
+    "feddyn.metrics": ("Evaluation", "Metric", "Patience", "Target"),
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),

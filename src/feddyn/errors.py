@@ -19,6 +19,14 @@ class DivergenceError(FeddynError, ArithmeticError):
     run: Any = None
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while a run was simulated; `run` holds all rounds before."""
+
+    def __init__(self, run: Any):
+        self.run = run
+        super().__init__(f"interrupted after round {len(run.history)}; the run so far is the `run` of this exception")
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The tail of an error sentence: the nearest known name, or all of them.
 

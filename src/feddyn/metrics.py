@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from feddyn.checks import require_whole
+from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Name: TypeAlias = Literal["server", "active", "all"]
 """The models that are reported: the server's, the mean of the active devices', the mean of all devices' latest ones."""
+Kept: TypeAlias = Name | Literal["best"]
+"""The models that a run keeps: those after the last round, and the one that counts after the best one."""
 Better: TypeAlias = Literal["higher", "lower"]
 Figures: TypeAlias = dict[str, float]
 Sums: TypeAlias = Sequence[float]
@@ -199,6 +201,25 @@ class Target:
         return reaches(models[self.model][self.metric], self.value, directions[self.metric])
 
 
+@dataclass(frozen=True)
+class Patience:
+    """When to give up: after so many `rounds` in which the figure that counts, or that of another `metric` or `model`,
+    did not become better by more than `gain` than it ever was. It also says which round is the best one."""
+
+    rounds: int
+    gain: float = 0.0
+    metric: str | None = None
+    model: Name | None = None
+
+    def __post_init__(self) -> None:
+        require_whole("patience", "rounds", self.rounds, 1)
+        require_number("patience", "gain", self.gain, zero=True)
+        if not isinstance(self.metric, str | None):
+            raise InputError(f"patience: metric must be a name, not {self.metric!r}")
+        if self.model not in (None, *get_args(Name)):
+            raise InputError(f"patience: model {self.model!r} is not known; {nearest(str(self.model), get_args(Name))}")
+
+
 def reaches(value: float, target: float, better: Better) -> bool:
     """Whether a figure is as good as a target, or better."""
     return value >= target if better == "higher" else value <= target
@@ -255,3 +276,10 @@ def headline(setting: Mapping[str, Any], figures: Mapping[str, Collection[str]])
     model = "all" if "all" in figures else list(figures)[-1]
     own = [metric["name"] for metric in setting.get("evaluation", {}).get("metrics", ())]
     return model, next(name for name in (*own, "objective", "accuracy", "loss") if name in figures[model])
+
+
+def watched(setting: Mapping[str, Any], figures: Mapping[str, Collection[str]]) -> tuple[str, str]:
+    """The model and the metric by which a round is the best one: those of the patience, else those that count."""
+    model, metric = headline(setting, figures)
+    patience = setting.get("patience", {})
+    return patience.get("model", model), patience.get("metric", metric)

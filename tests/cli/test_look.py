@@ -1,43 +1,11 @@
 """`feddyn show`, `feddyn compare` and `feddyn doctor`: what they say of records."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import feddyn
-from feddyn.runs.simulation import Simulation
-from feddyn.settings.building import plans
-from tests.cli.test_run import call
-from tests.settings.test_loading import SETTING
-
-Say = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two alphas by two seeds, and the devices' own figures."""
-    home = tmp_path_factory.mktemp("records")
-    for alpha in (0.1, 0.01):
-        for seed in (0, 1):
-            changed: dict[str, Any] = {"algorithm": {"name": "feddyn", "alpha": alpha}, "seed": seed}
-            ((_, plan),) = plans({**SETTING, **changed, "evaluation": {"devices": True}})
-            for _ in Simulation(plan, home / f"{alpha}-{seed}", workers=1):
-                pass
-    return home
-
-
-@pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """The exit code of `feddyn WORDS`, and what it prints."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        code = call(*map(str, words), monkeypatch=monkeypatch)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+from tests.cli.conftest import Say
 
 
 def test_a_run_is_described(records: Path, say: Say) -> None:
@@ -67,7 +35,7 @@ def test_runs_are_compared(records: Path, say: Say, tmp_path: Path) -> None:
     assert [row[:2] for row in rows if row[0].startswith("0.")] == [["0.01", "0, 1"], ["0.1", "0, 1"]]
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert say("compare", records, "--out", tmp_path / "c.csv")[0] == 0
-    assert (tmp_path / "c.csv").read_text().startswith("alpha,seeds,status,ran,objective at the end")
+    assert (tmp_path / "c.csv").read_text().startswith("alpha,seeds,ran,objective at the end")
 
 
 def test_what_cannot_be_compared_is_one_sentence(records: Path, say: Say, tmp_path: Path) -> None:

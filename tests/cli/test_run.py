@@ -105,7 +105,7 @@ def test_a_single_run_and_its_record(monkeypatch: pytest.MonkeyPatch, capsys: py
     setting = tomllib.loads(Path("out/setting.toml").read_text())
     assert setting["solver"]["lr"] == 0.05
     assert setting["seed"] == 3
-    assert set(load_file("out/models.safetensors")) == {"server", "active", "all"}
+    assert set(load_file("out/models.safetensors")) == {"server", "active", "all", "best"}
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -292,6 +292,7 @@ def test_bad_input_gets_one_sentence(
         (["reproduce", "centralised", "--row", "mnits"], "did you mean 'mnist'?"),
         (["partition", "mnist"], "name a split"),
         (["partition", "mnits", "--iid"], "did you mean 'mnist'?"),
+        (["partition", "shakespeare", "--iid"], "shakespeare is no data set of images with classes to split by"),
         (["data", "check", "mnits"], "did you mean 'mnist'?"),
         (["data", "import", "nowhere"], "there is no folder nowhere"),
     ],

@@ -6,6 +6,7 @@ import http.server
 import io
 import pickle
 import struct
+import sys
 import tarfile
 import threading
 import zipfile
@@ -18,6 +19,7 @@ import pytest
 from scipy.io import savemat
 
 import feddyn
+from feddyn import cli
 from feddyn.data.datasets import decode, files, published, sources
 from feddyn.data.datasets.files import File
 from feddyn.data.datasets.published import Form, Source
@@ -177,6 +179,26 @@ def test_importing_a_folder(folder: Path, small: dict[str, bytes], tmp_path: Pat
     assert "4 files" in sources.check("small")
     with pytest.raises(feddyn.InputError, match="there is no folder"):
         sources.take_all(tmp_path / "nowhere")
+
+
+def test_importing_a_part_says_so(
+    folder: Path,
+    small: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is there is kept, and the rest may come from another folder."""
+    first, *rest = small
+    put(tmp_path / "a", {first: small[first]})
+    put(tmp_path / "b", {name: small[name] for name in rest})
+    for place, words in (("a", "small: 1 file, which is not all of it: import the rest"), ("b", "small: 3 files")):
+        monkeypatch.setattr(sys, "argv", ["feddyn", "data", "import", str(tmp_path / place)])
+        with pytest.raises(SystemExit) as done:
+            cli.main()
+        assert done.value.code == 0
+        assert words in capsys.readouterr().out
+    assert len(sources.load("small").y) == 6
 
 
 def test_unknown_names_are_refused(folder: Path) -> None:

@@ -160,6 +160,6 @@ def test_without_the_mean_of_all_nothing_is_kept_of_stateless_devices(unbalanced
     simulation = feddyn.Simulation(plan)
     list(simulation)
     assert simulation.federation.trainer.store.width == 0
-    assert set(simulation.run.models) == {"server", "active"}
+    assert set(simulation.run.models) == {"server", "active", "best"}
     with pytest.raises(feddyn.InputError, match="the model 'all' is not known"):
         simulation.run.model("all")

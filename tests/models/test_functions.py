@@ -11,7 +11,10 @@ import torch
 from torch import nn
 from torch.nn.functional import conv2d
 
+import feddyn
+from feddyn.errors import InputError
 from feddyn.models import zoo
+from feddyn.models.standardised import standardise
 
 
 def moved(model: nn.Module) -> tuple[nn.Module, Iterator[torch.Tensor]]:
@@ -112,3 +115,70 @@ def test_resnet18(small_stem: bool) -> None:
             inner = normed(conv2d(inner, next(parameters), stride=2), parameters)
         inner = (two + inner).clamp(min=0)
     assert same(model, x, affine(inner.mean((2, 3)), parameters))
+
+
+def written_out(weight: torch.Tensor) -> torch.Tensor:
+    """Each filter minus its mean, over its standard deviation and the square root of its size."""
+    filters = [(one - one.mean()) / (one.std(correction=0) * one.numel() ** 0.5 + 1e-5) for one in weight]
+    return torch.stack(filters)
+
+
+@pytest.mark.parametrize(
+    "model", [zoo.cnn(10, standardised=True), zoo.resnet18(10, small_stem=True, standardised=True)]
+)
+def test_standardised_networks_are_the_plain_ones_with_other_filters(model: nn.Module) -> None:
+    """Put the standardised filters into the plain network, and it is the same function; in all convolutions."""
+    model, _ = moved(model)
+    plain = zoo.cnn(10) if len(model) == 12 else zoo.resnet18(10, small_stem=True)  # type: ignore[arg-type]
+    named = {k: written_out(v) if v.dim() == 4 else v for k, v in model.state_dict().items()}
+    plain.double().load_state_dict(named)
+    x = images(3, 32, 32)
+    assert same(model, x, plain(x).detach())
+
+
+def test_standardised_filters_do_not_depend_on_their_mean_and_length() -> None:
+    model, _ = moved(zoo.cnn(10, standardised=True))
+    x = images(3, 32, 32)
+    before = model(x).detach()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 4:
+                parameter.mul_(100.0).add_(3.0)
+    with torch.no_grad():
+        assert torch.allclose(model(x), before, rtol=1e-3, atol=1e-4)
+
+
+def test_standardising_keeps_the_parameters_and_the_initial_values() -> None:
+    torch.manual_seed(0)
+    plain = zoo.cnn(10)
+    torch.manual_seed(0)
+    other = zoo.cnn(10, standardised=True)
+    pairs = zip(plain.named_parameters(), other.named_parameters(), strict=True)
+    assert all(a == b and torch.equal(p, q) for (a, p), (b, q) in pairs)
+    assert type(plain[0]) is nn.Conv2d  # type: ignore[index]
+
+
+def test_a_model_without_convolutions_cannot_be_standardised() -> None:
+    with pytest.raises(InputError, match=r"Linear has no nn\.Conv2d whose weights could be standardised"):
+        standardise(nn.Linear(2, 2))
+
+
+def test_standardised_networks_train_in_stacks_as_alone() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(60, 3, 8, 8, generator=generator), torch.randint(0, 3, (60,), generator=generator)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3))
+    population = feddyn.Population.from_arrays(x, y, torch.arange(60) // 15)
+    one, many = (
+        feddyn.simulate(
+            standardise(model).double(),
+            population,
+            feddyn.FedDyn(0.1),
+            feddyn.SGD(0.1, epochs=1, batch_size=5),
+            participation=4,
+            rounds=2,
+            stack=stack,
+            workers=1,
+        )
+        for stack in (1, 4)
+    )
+    assert torch.allclose(one.models["server"], many.models["server"], rtol=0, atol=1e-10)

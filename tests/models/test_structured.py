@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 import feddyn
 from feddyn.batches import joined, mapped, split
 from feddyn.data.reading import padded
+from feddyn.models.flat import FlatModel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
@@ -109,6 +110,37 @@ def test_workers_and_data_on_demand_take_several_inputs() -> None:
 def test_inputs_that_do_not_fit(x: Any, sentence: str) -> None:
     with pytest.raises(feddyn.InputError, match=sentence):
         train(Two, x)
+
+
+class Patient(nn.Module):
+    """An image and a row of a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(1, 2, 3), nn.Linear(2 * 4 + 2, 2)
+
+    def forward(self, image: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.head(torch.cat([self.conv(image).flatten(1), row], 1))
+        return found
+
+
+def test_an_image_and_a_row_go_together() -> None:
+    """The gradient is autograd's, and the model learns a class that needs both."""
+    images, table = RNG.normal(size=(60, 1, 4, 4)), RNG.normal(size=(60, 2))
+    y = (images.mean((1, 2, 3)) + 0.3 * table[:, 0] > 0).astype(int)
+    x = {"image": images, "row": table}
+    torch.manual_seed(0)
+    model = Patient().double()
+    batch = {name: torch.tensor(part) for name, part in x.items()}
+    slopes = torch.autograd.grad(cross_entropy(model(**batch), torch.tensor(y)), list(model.parameters()))
+    flat = FlatModel(model)
+    flat.channels_last = True
+    found = flat.gradient(batch, torch.tensor(y))
+    assert torch.allclose(found, torch.cat([slope.flatten() for slope in slopes]), atol=1e-12)
+    population = feddyn.Population.from_arrays(x, y, DEVICE)
+    solver = feddyn.SGD(0.5, epochs=10, batch_size=10)
+    run = feddyn.simulate(model, population, feddyn.FedAvg(), solver, participation=1.0, rounds=5, workers=1)
+    assert run.history[-1]["models"]["server"]["accuracy"] > 0.9
 
 
 class Texts(Dataset[Any]):

@@ -11,13 +11,15 @@ from feddyn.paper.cost import core_seconds
 from feddyn.paper.published import Row
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
+from feddyn.runs.saving import CheckpointEvery
 from feddyn.runs.simulation import Lines, Simulation
 from feddyn.settings.building import plans
 from tests.paper.tiny import ROUNDS, job, setting
 
 
 def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
-    simulation = Simulation(plan, directory, workers=1, resume=True)
+    nothing = CheckpointEvery(keep=0)
+    simulation = Simulation(plan, directory, workers=1, resume=True, checkpoint=nothing)
     return simulation.run, iter(simulation)
 
 

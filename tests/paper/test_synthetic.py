@@ -72,7 +72,7 @@ def test_the_search_gives_what_a_run_of_each_setting_gives(tmp_path: Path) -> No
         algorithm: feddyn.Algorithm = feddyn.FedAvg() if name == "FedAvg" else feddyn.Scaffold()
         if "alpha" in values or "mu" in values:
             algorithm = feddyn.FedDyn(values["alpha"]) if "alpha" in values else feddyn.FedProx(values["mu"])
-        length = {"steps": 1} if name == "SCAFFOLD" else {"epochs": 1}
+        length: dict[str, Any] = {"steps": 1} if name == "SCAFFOLD" else {"epochs": 1}
         solver = feddyn.SGD(values["lr"], **length, batch_size=10, weight_decay=1e-5)
         model = torch.nn.Linear(30, 5)
         torch.nn.init.zeros_(model.weight)

@@ -104,7 +104,9 @@ def test_only_files_of_our_own_naming_are_removed(tmp_path: Path) -> None:
     for name in others:
         (out / "checkpoint" / name).write_text("mine")
     assert feddyn.simulate(**arguments(), out=out, resume=True).status == "finished"
-    assert {file.name: file.read_text() for file in (out / "checkpoint").iterdir()} == dict.fromkeys(others, "mine")
+    there = {file.name: file for file in (out / "checkpoint").iterdir()}
+    assert {name: there[name].read_text() for name in others} == dict.fromkeys(others, "mine")
+    assert len({name[:6] for name in there if name not in others}) == 1  # of the last round
 
 
 def test_the_latest_of_more_than_a_million_rounds_is_the_one_with_the_largest_number(tmp_path: Path) -> None:

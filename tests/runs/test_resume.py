@@ -26,6 +26,8 @@ from feddyn.runs.checkpoint import _digest
 from tests.engine.cases import cases
 
 ROUNDS = 8
+LAST = [f"000008.{kind}" for kind in ("devices.safetensors", "json", "server.safetensors")]
+"""All that stays of the checkpoints of a run that is complete."""
 RECORD = ("setting.toml", "rounds.jsonl", "models.safetensors", "summary.json")
 
 
@@ -34,7 +36,9 @@ def arguments(name: str = "feddyn one by one") -> dict[str, Any]:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {name: (directory / name).read_bytes() for name in RECORD}
+    """The bytes of a record, and of the last checkpoint, which does not depend on those before it."""
+    last = sorted(f"checkpoint/{file.name}" for file in (directory / "checkpoint").iterdir())
+    return {name: (directory / name).read_bytes() for name in (*RECORD, *last)}
 
 
 class Crash(BaseException):

@@ -47,7 +47,6 @@ def test_a_run_resumes_from_device_states_that_were_written_anew(
     assert len(files) < round
     assert resumed(tmp_path / "out") == round + 1
     assert contents(tmp_path / "out") == undisturbed
-    assert not (tmp_path / "out" / "checkpoint").exists()  # who is done needs none
 
 
 def test_a_checkpoint_has_only_the_devices_that_changed(tmp_path: Path) -> None:

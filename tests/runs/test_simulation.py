@@ -30,7 +30,7 @@ def same(one: feddyn.Run, other: feddyn.Run) -> bool:
 
 def test_the_documented_entry(unbalanced: Stored) -> None:
     result = run(unbalanced)
-    assert set(result.models) == {"server", "active", "all"}
+    assert set(result.models) == {"server", "active", "all", "best"}
     assert all(vector.shape == (15,) for vector in result.models.values())
     assert [line["active"] for line in result.history] == [[0, 3], [1, 2]]
     assert result.status == "finished"

@@ -9,7 +9,8 @@ from feddyn.errors import InputError
 from feddyn.runs.simulation import Simulation
 from feddyn.search.batch import batches
 from feddyn.search.driver import Searching
-from feddyn.search.space import Outcome, Trials, best, grid, read
+from feddyn.search.sampling import Trials
+from feddyn.search.space import Outcome, best, grid, read
 from feddyn.settings.building import plans
 from feddyn.settings.documents import Document
 from tests.paper.test_study import start

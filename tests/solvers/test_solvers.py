@@ -144,7 +144,7 @@ def test_numbers_that_the_models_type_does_not_hold_make_it_diverge(
 
 
 @pytest.mark.parametrize("length", [{"epochs": 2**63 - 1}, {"steps": 10**12}])
-def test_more_steps_than_memory_can_plan_are_refused(length: dict[str, int]) -> None:
+def test_more_steps_than_memory_can_plan_are_refused(length: dict[str, Any]) -> None:
     work = make_work(24)
     population = feddyn.Population.from_arrays(work.x, work.y, np.arange(24) % 4)
     with pytest.raises(feddyn.InputError, match=r"cannot be planned at once .* use fewer epochs or steps"):

@@ -1,6 +1,7 @@
 """Runs beside each other, against records made by hand whose means and counts can be read off."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,13 @@ def test_seeds_are_one_row_and_differences_are_columns() -> None:
     assert first["alpha"] == "0.1"
     assert first["seeds"] == "0, 1"
     assert first["accuracy at the end"] == "0.8000 (0.7000 to 0.9000)"
-    assert first["models transmitted until there"] == "2 to 2+"
-    assert first["sent"] == "400 B"
+    assert first["models to target"] == "2 to 2+"
+    assert first["sent to target"] == "400 B to 400 B+"
     assert first["time"] == "3 s"
     second = cells(found, 1)
     assert second["accuracy at the end"] == "0.2000"
     assert second["best"] == "0.3000"
-    assert second["sent until there"] == "400 B+"
+    assert second["sent to target"] == "400 B+"
     assert second["curve"] == "█▁"
 
 
@@ -76,6 +77,7 @@ def test_runs_that_differ_in_nothing_are_called_by_their_method() -> None:
     found = compare(record([0.1]), record([0.2], 1))
     assert [variant.label for variant in found.variants] == ["FedDyn"]
     assert cells(found, 0)["method"] == "FedDyn"
+    assert cells(found, 0)["sent"] == "200 B"
 
 
 def test_models_in_memory_of_every_seed_belong_together_and_others_do_not() -> None:
@@ -148,3 +150,16 @@ def test_sparklines_have_the_ends_and_fit() -> None:
     assert len(sparkline(list(range(1000)))) == 20
     assert sparkline([1.0, 1.0]) == "▁▁"
     assert sparkline([]) == ""
+
+
+def test_how_far_runs_are_is_said_where_some_are_not_complete() -> None:
+    assert "status" not in compare(record([0.1])).table.columns
+    paused = replace(record([0.1], 1), status=Status.INTERRUPTED)
+    assert cells(compare(record([0.1]), paused), 0)["status"] == "finished, interrupted"
+
+
+def test_what_follows_from_the_data_is_no_difference() -> None:
+    """A table's encoding depends on which rows are for the test, and so on the seed."""
+    own = {"source": "table", "file": "a.csv"}
+    runs = [record([0.1], seed, population={**own, "encoding": {"age": {"mean": float(seed)}}}) for seed in (0, 1)]
+    assert len(compare(*runs).variants) == 1

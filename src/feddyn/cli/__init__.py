@@ -8,13 +8,16 @@ import click
 from feddyn.cli.data import data, partition
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
+from feddyn.cli.leaderboard import leaderboard
 from feddyn.cli.look import compare, doctor, show_run
 from feddyn.cli.report import report
 from feddyn.cli.reproduce import reproduce
 from feddyn.cli.run import methods, resume, run
 from feddyn.cli.show import say
+from feddyn.cli.start import init
 from feddyn.cli.sweep import sweep
 from feddyn.cli.theory import alpha, theory
+from feddyn.cli.use import evaluate, export
 from feddyn.errors import FeddynError
 
 
@@ -25,13 +28,17 @@ def cli() -> None:
 
 
 for command in (
+    init,
     run,
     resume,
     methods,
     sweep,
+    leaderboard,
     show_run,
     compare,
     doctor,
+    evaluate,
+    export,
     reproduce,
     report,
     theory,
@@ -79,10 +86,9 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     options = [word for parameter in error.ctx.command.params for word in parameter.opts] if error.ctx else []
     key = error.option_name.lstrip("-").partition("=")[0].replace("-", "_")
     if "--set" in options:
-        from feddyn.settings.documents import every_key
+        from feddyn.settings.documents import called, every_key
 
-        found = sorted(known for known in every_key() if key == known.rpartition(".")[2])
-        if found:
+        if found := called(key, every_key()):
             words = " or ".join(f"--set {known}=VALUE" for known in found)
             return f"there is no option {error.option_name}: to change the setting, write {words}"
     return error.format_message()

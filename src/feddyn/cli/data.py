@@ -63,7 +63,8 @@ def import_data(folder: Path) -> None:
     taken = sources.take_all(folder)
     for name, count in taken.items():
         whole = sources.state(name) == "yes"
-        say(f"{name}: {count} files{'' if whole else ', which is not all of it: import the rest, or fetch it'}")
+        files = "1 file" if count == 1 else f"{count} files"
+        say(f"{name}: {files}{'' if whole else ', which is not all of it: import the rest, or fetch it'}")
     if not taken:
         raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
 

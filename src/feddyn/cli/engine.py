@@ -35,6 +35,19 @@ def _bytes(context: click.Context, parameter: click.Parameter, words: str | None
     return int(size)
 
 
+def seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
+    """A time, as in 2h, 1h30m or 90s."""
+    if words is None:
+        return None
+    found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", words.replace(" ", ""))
+    if found is None or not any(found.groups()):
+        raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
+    time = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    if not 0 < time < float("inf"):
+        raise click.BadParameter(f"{words!r} is no time at all")
+    return time
+
+
 def _installed(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     if names:
         from feddyn.reports.tracking import require
@@ -72,6 +85,13 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def keep(command: Callable[..., None]) -> Callable[..., None]:
+    """The option of single runs, of which there are not many, to keep what is needed to add rounds."""
+    words = "Keep the last checkpoint of a complete run up to this size, so that rounds can be added."
+    option = click.option("--keep", callback=_bytes, metavar="SIZE", default="100MB", show_default=True, help=words)
+    return option(command)
+
+
 def under_torchrun() -> bool:
     """Whether this process is one of several that run a setting together."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -107,7 +127,7 @@ def simulation(plan: "Plan", directory: Path, options: Mapping[str, Any], resume
         directory,
         workers=options["workers"],
         state_memory=options["state_memory"],
-        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"]),
+        checkpoint=CheckpointEvery(options["checkpoint_rounds"], options["checkpoint_minutes"], options.get("keep", 0)),
         resume=resume,
     )
 

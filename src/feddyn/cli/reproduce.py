@@ -1,6 +1,5 @@
 """`feddyn reproduce`: every table and figure of the paper, ours beside theirs."""
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from feddyn.cli.data import provide
-from feddyn.cli.engine import alone, engine, processes, start
+from feddyn.cli.engine import alone, engine, processes, seconds, start
 from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
@@ -25,19 +24,6 @@ OUT = Path("runs/paper")
 QUEUE = "queue.txt"
 """The copy of a queue in the directory of its runs."""
 Wanted: TypeAlias = "list[tuple[Experiment, Choice]]"
-
-
-def _seconds(context: click.Context, parameter: click.Parameter, words: str | None) -> float | None:
-    """A time, as in 2h, 1h30m or 90s."""
-    if words is None:
-        return None
-    found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", words.replace(" ", ""))
-    if found is None or not any(found.groups()):
-        raise click.BadParameter(f"{words!r} is not a time: write it as 2h, 90m or 1h30m")
-    seconds = sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
-    if not 0 < seconds < float("inf"):
-        raise click.BadParameter(f"{words!r} is no time at all")
-    return seconds
 
 
 def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,7 +77,7 @@ def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
     metavar="[DIR]",
     help="Say what is done, running and left there, and how it compares with the paper.",
 )
-@click.option("--budget", callback=_seconds, metavar="TIME", help="Stop after this time (2h, 90m).")
+@click.option("--budget", callback=seconds, metavar="TIME", help="Stop after this time (2h, 90m).")
 @click.option("--dry-run", is_flag=True, help="Say what would run.")
 @click.option("--toml", is_flag=True, help="Print the row as a setting for `feddyn run`, to change as you like.")
 @click.option("--out", type=Place(), default=OUT, show_default=True)

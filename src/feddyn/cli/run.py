@@ -9,12 +9,13 @@ import click
 
 import feddyn
 from feddyn.cli.data import provide
-from feddyn.cli.engine import engine, rounds, simulation, together
+from feddyn.cli.engine import engine, keep, rounds, simulation, together
 from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
 from feddyn.records.layout import Status
+from feddyn.views.progress import figure
 from feddyn.views.tables import Table, comparison
 
 if TYPE_CHECKING:
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=Place(), help="A new directory for the record (default: under runs/).")
+@click.option("--device", help="Where to compute: cpu (the default) or cuda; a part of the setting.")
+@keep
 @engine
-def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, **options: Any) -> None:
+def run(
+    file: Path | None, changes: Sequence[str], seed: int | None, out: Path | None, device: str | None, **options: Any
+) -> None:
     """Run a settings FILE; without one, compare four methods on the paper's synthetic problem.
 
     A run that was interrupted goes on with `feddyn resume`. Workers, memory and checkpoints do not change the result.
@@ -40,6 +45,7 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
     from feddyn.settings.documents import read
 
     chosen = file or Path(feddyn.__file__).parent / "settings" / "demo.toml"
+    changes = [*changes, f"device={device}"] if device else changes
     named = together(lambda: plans(read(chosen), changes, seed, folder=chosen.parent, fetch=provide))
     unique = key({"runs": [plan.setting() for _, plan in named]})[:8]
     directory = out or new(Path("runs"), f"{chosen.stem}-{unique}")
@@ -57,9 +63,16 @@ def run(file: Path | None, changes: Sequence[str], seed: int | None, out: Path |
 
 @click.command()
 @click.argument("directory", type=Place())
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="End at another time (rounds=200, target.value=0.9)."
+)
+@keep
 @engine
-def resume(directory: Path, **options: Any) -> None:
-    """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits."""
+def resume(directory: Path, changes: Sequence[str], **options: Any) -> None:
+    """Go on with an interrupted run, or comparison, from its record in DIRECTORY, to the same bits.
+
+    A run that is complete goes on with more rounds: --set rounds=200. What defines its past cannot be changed.
+    """
     from feddyn.records.files import refuse_links
     from feddyn.settings.building import Named, plans
     from feddyn.settings.documents import read
@@ -69,15 +82,17 @@ def resume(directory: Path, **options: Any) -> None:
         named = []
         runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
         for label, document in runs:
-            named += [Named(label, plan) for _, plan in plans(document, folder=directory, fetch=provide)]
+            named += [Named(label, plan) for _, plan in plans(document, changes, folder=directory, fetch=provide)]
         return named
 
     named = together(prepare)
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status.complete for simulation in simulations.values()):
         if leads():
-            say(f"{directory} is complete: there is nothing to do")
+            say(f"{directory} is complete: there is nothing to do (more rounds: --set rounds=N)")
         return
+    if changes and leads():
+        write_comparison(directory, [(label, plan.setting()) for label, plan in named], {})
     _carry_out(simulations, directory, options)
 
 
@@ -132,14 +147,12 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
     """Run one method after the other; one that diverges does not keep the others from running."""
     with progress("round") as report:
         for label, simulation in simulations.items():
-            run, planned = simulation.run, simulation.plan.rounds
-            model, metric = run.headline
+            run, plan = simulation.run, simulation.plan
             try:
                 with closing(rounds(simulation, label, options)) as lines:
                     for line in lines:
-                        figure = f"{metric} {line['models'][model][metric]:.4f}" if "models" in line else ""
-                        if line["round"] < planned:
-                            report(label, line["round"], planned, figure)
+                        if line["round"] < plan.rounds:
+                            report(label, line["round"], plan.rounds, figure(run.headline, line), plan.may_stop)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
             report(label, len(run.history), len(run.history), run.status)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 import click
 
 from feddyn.records.files import home
+from feddyn.views.progress import Report
+from feddyn.views.progress import progress as shown
 from feddyn.views.tables import Table, visible
 
 
@@ -35,53 +36,13 @@ def leads() -> bool:
 
 
 @contextmanager
-def progress(unit: str) -> Iterator[Any]:
-    """A function (label, done, total, figure) that shows progress: live bars on a terminal, plain lines elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console()
+def progress(unit: str) -> Iterator[Report]:
+    """Shows progress, of the first rank: a function (label, done, total, figure)."""
     if not leads():
-        yield lambda *_: None
+        yield lambda *_, **__: None
         return
-    if not console.is_terminal:
-        yield _plain_progress(unit)
-        return
-    columns = (
-        TextColumn("{task.description:<12}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[figure]}", markup=False),
-    )
-    with Progress(*columns, console=console) as progress:
-        tasks: dict[str, Any] = {}
-
-        def report(label: str, done: int, total: int, figure: str) -> None:
-            if label not in tasks:
-                tasks[label] = progress.add_task(visible(label), total=total, figure="")
-            progress.update(tasks[label], completed=done, total=total)
-            if figure:
-                progress.update(tasks[label], figure=visible(figure))
-
+    with shown(unit, say) as report:
         yield report
-
-
-def _plain_progress(unit: str) -> Any:
-    began = time.monotonic()
-    started: dict[str, float] = {}
-    shown: dict[str, int] = {}
-
-    def report(label: str, done: int, total: int, figure: str) -> None:
-        since = started.setdefault(label, began if not started else time.monotonic())
-        tenth = 10 * done // max(total, 1)
-        if tenth != shown.get(label, 0) or done == total:
-            shown[label] = tenth
-            spent = time.monotonic() - since
-            rest = f"{spent:.0f} s" if done == total else f"{spent / done * (total - done):.0f} s left"
-            say(f"{label}: {unit} {done} of {total}, {figure}, {rest}")
-
-    return report
 
 
 def download_bar() -> Any:

@@ -12,6 +12,7 @@ from feddyn.batches import Batch
 from feddyn.data.transforms import Transform
 
 if TYPE_CHECKING:
+    import datasets
     from torch.utils.data import Dataset
 
     from feddyn.data.on_demand import OnDemand
@@ -34,8 +35,8 @@ class Rows(NamedTuple):
 
 
 class Population(ABC):
-    """Devices with their samples, and a test set. Make one with `from_arrays`, `from_parts`, `from_datasets`, or with
-    `on_demand` for more devices than memory holds.
+    """Devices with their samples, and a test set. Make one with `from_arrays`, `from_parts`, `from_datasets`,
+    `from_huggingface`, or with `on_demand` for more devices than memory holds.
 
     `origin` says how to make the population again, empty if it exists only in memory; `transform` makes a model's input
     of raw samples, batch by batch.
@@ -164,6 +165,27 @@ class Population(ABC):
         from feddyn.data.reading import from_datasets
 
         return from_datasets(datasets, test, collate, transform)
+
+    @staticmethod
+    def from_huggingface(
+        dataset: "datasets.Dataset | Sequence[datasets.Dataset]",
+        *,
+        label: str | Sequence[str],
+        device: object = None,
+        inputs: str | Sequence[str] | None = None,
+        test: "datasets.Dataset | None" = None,
+        pad: float | None = None,
+        transform: Transform | None = None,
+    ) -> "Stored":
+        """A Hugging Face data set; all of it is read at once.
+
+        device: the column that says whose a row is, or a partitioner of Flower Datasets; a list of data sets has one
+        for each device. inputs: a column, or several, which go to the model by their names, model(**x) (default: all
+        others). pad: sequences of unequal lengths are filled up with it. Texts have to be tokens already.
+        """
+        from feddyn.data.huggingface import from_huggingface
+
+        return from_huggingface(dataset, label, device, inputs, test, pad, transform)
 
     @staticmethod
     def on_demand(

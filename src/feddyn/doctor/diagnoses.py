@@ -47,11 +47,11 @@ def growing_states(evidence: Evidence) -> Finding | None:
     """Norms that grow while the loss does not fall: FedDyn's states add up what devices did not get done."""
     if not evidence.long:
         return None
-    grown = {}
+    grown = dict[str, str]()
     for kind, name in (("norms", "theta"), ("norms", "h"), ("norms", "c"), ("devices", "lambda"), ("devices", "c")):
         if len(values := evidence.series(kind, name)) >= 5:
             before, now = early_late(values)
-            if now > GROWTH * before:
+            if now > GROWTH * before and (kind == "norms" or grown):  # devices' states begin at zero, and may grow long
                 grown[f"||{name}||"] = f"{before:.3g} -> {now:.3g}"
     losses = [line["models"]["server"]["loss"] for line in evidence.run.evaluated if "server" in line["models"]]
     if not grown or len(losses) < 5:

@@ -33,11 +33,20 @@ class Journal:
     """The record of a federation in a directory, begun or gone on with; while it is open nobody else can open it.
     Models are judged every few rounds and after the last of `rounds`."""
 
-    def __init__(self, directory: Path, setting: Setting, rounds: int, judge: Judge):
+    def __init__(
+        self,
+        directory: Path,
+        setting: Setting,
+        rounds: int,
+        judge: Judge,
+        inputs: Mapping[str, Any] | None = None,
+        code: Mapping[str, bytes] | None = None,
+    ):
         self.directory, self.setting, self.rounds, self.judge = directory, setting, rounds, judge
+        self.inputs = inputs or {}
         self._said = set[str]()
         begun = (directory / "setting.toml").exists()
-        self.record = Record.resume(directory, setting) if begun else Record(directory, setting)
+        self.record = Record.resume(directory, setting) if begun else Record(directory, setting, code)
         try:
             self.ledger = ledgers.read(directory)
             recorded, done = (self.ledger.recorded, self.ledger.round) if self.ledger else (0, 0)
@@ -97,4 +106,4 @@ class Journal:
         }
         models = {name: vector.contiguous().clone() for name, vector in self.models.items()}
         headline = models[list(models)[-1]]
-        self.record.close(summary, save(models), save(self.judge.named(headline)), {}, {})
+        self.record.close(summary, save(models), save(self.judge.named(headline)), self.inputs, {})

@@ -5,6 +5,7 @@ from torch import nn
 
 from feddyn.checks import require_whole
 from feddyn.errors import InputError
+from feddyn.models.standardised import standardise
 
 
 def linear(features: int, classes: int) -> nn.Module:
@@ -34,14 +35,14 @@ def mlp(features: int, classes: int, hidden: int = 200) -> nn.Module:
     )
 
 
-def cnn(classes: int) -> nn.Module:
+def cnn(classes: int, standardised: bool = False) -> nn.Module:
     """The CIFAR network: 5x5x64 convolution, ReLU and 2x2 max-pool, twice, then 1600-394-192-classes.
 
     The pooling comes before the ReLU, which is the same function and cheaper. The paper says 394; the authors' code has
-    384.
+    384. With `standardised`, which is not the paper's, the weights of the convolutions are.
     """
     _require_sizes("cnn", classes=classes)
-    return nn.Sequential(
+    network = nn.Sequential(
         nn.Conv2d(3, 64, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
@@ -55,6 +56,7 @@ def cnn(classes: int) -> nn.Module:
         nn.ReLU(),
         nn.Linear(192, classes),
     )
+    return standardise(network) if standardised else network
 
 
 class LSTM(nn.Module):
@@ -96,11 +98,12 @@ class Block(nn.Module):
         return torch.relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
 
 
-def resnet18(classes: int, small_stem: bool = False) -> nn.Module:
+def resnet18(classes: int, small_stem: bool = False, standardised: bool = False) -> nn.Module:
     """ResNet-18 with every batch norm replaced by GroupNorm of 2 groups.
 
     The authors keep the ImageNet stem (7x7 convolution of stride 2 and max-pool); `small_stem` is the 3x3 convolution
-    of stride 1 without pooling that is usual for 32x32 images.
+    of stride 1 without pooling that is usual for 32x32 images. With `standardised`, which is not the authors', the
+    weights of all convolutions are.
     """
     _require_sizes("resnet18", classes=classes)
     if small_stem:
@@ -113,7 +116,8 @@ def resnet18(classes: int, small_stem: bool = False) -> nn.Module:
     for channels, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         blocks += [Block(channels_in, channels, stride), Block(channels, channels, 1)]
         channels_in = channels
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+    network = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+    return standardise(network) if standardised else network
 
 
 def _require_sizes(model: str, **sizes: int) -> None:

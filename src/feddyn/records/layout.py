@@ -16,6 +16,7 @@ lock                held by the process that writes here
 import hashlib
 import json
 import re
+import reprlib
 import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
@@ -37,13 +38,14 @@ class Status(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     REACHED = "target reached"
+    GAVE_UP = "no longer improving"
     DIVERGED = "diverged"
     INTERRUPTED = "interrupted"
 
     @property
     def complete(self) -> bool:
         """Whether all that was asked for is done."""
-        return self in (Status.FINISHED, Status.REACHED)
+        return self in (Status.FINISHED, Status.REACHED, Status.GAVE_UP)
 
     @property
     def ended(self) -> bool:
@@ -58,9 +60,58 @@ HEADING = "# feddyn run "
 
 def key(setting: Mapping[str, Any]) -> str:
     """Sixteen digits that stand for a setting; every field of it counts. `stack` was once called `cohort`, and runs of
-    that time keep their keys."""
-    fields = {"cohort" if name == "stack" else name: value for name, value in setting.items()}
+    that time keep their keys. A file with data counts by its hash, wherever it lies."""
+    fields = {"cohort" if name == "stack" else name: value for name, value in _anywhere(setting).items()}
     return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+
+
+def _anywhere(setting: Mapping[str, Any]) -> Setting:
+    """A setting without the places of files that it has hashes of."""
+    if not isinstance(population := setting.get("population"), dict):
+        return dict(setting)
+    places = {"file": "sha256", "test": "test_sha256"}
+    kept = {name: value for name, value in population.items() if places.get(name) not in population}
+    return {**setting, "population": kept}
+
+
+FREE = ("rounds", "target.value", "target.stop", "patience.rounds", "patience.gain")
+"""Keys that say when a run ends, and nothing of the rounds before."""
+BY_ROUND = ("participation", "links.away")
+"""Keys that may have an entry for each round: those to come define nothing of the past."""
+
+
+def past_key(setting: Mapping[str, Any]) -> str:
+    """Digits that stand for all of a setting that defines a run's past: those of runs that differ only in when they end
+    are equal. Of schedules, which may grow, it counts only that they are some."""
+    found = {name: value for name, value in _dotted(setting).items() if name not in FREE}
+    return key({name: _until(name, value, 0) for name, value in found.items()})
+
+
+def difference(there: Mapping[str, Any], here: Mapping[str, Any], rounds: int) -> str:
+    """The first thing in which two settings differ that defines a run's past of so many rounds; empty: none."""
+    before, now = _dotted(there), _dotted(here)
+    for name in dict.fromkeys((*before, *now)):
+        values = [_until(name, part.get(name), rounds) for part in (before, now)]
+        if name not in FREE and values[0] != values[1]:
+            was, is_now = ("not there" if value is None else reprlib.repr(value) for value in values)
+            return f"{name} was {was} when it was begun, and is {is_now} now"
+    return ""
+
+
+def _until(name: str, value: object, rounds: int) -> object:
+    """A value as far as it defines so many rounds."""
+    return value[:rounds] if name in BY_ROUND and isinstance(value, list) else value
+
+
+def _dotted(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a setting and of its tables as a file has them; `stack` may be called `cohort`."""
+    found: dict[str, Any] = {}
+    for name, value in json.loads(json.dumps(_anywhere(setting))).items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{key}": part for key, part in value.items()}
+        else:
+            found["stack" if name == "cohort" else name] = value
+    return found
 
 
 def ended(directory: Path) -> Mapping[str, Any] | None:
@@ -73,9 +124,8 @@ def ended(directory: Path) -> Mapping[str, Any] | None:
         return None
 
 
-def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list[Line], bytes]:
+def results(directory: Path, rounds: int | None) -> tuple[list[Line], bytes]:
     """The lines and the models, as a safetensors file, of a run that has ended after so many rounds."""
-    require_same(directory, setting)
     try:
         lines = read_rounds(directory / "rounds.jsonl")
         if len(lines) != rounds:
@@ -87,8 +137,9 @@ def results(directory: Path, setting: Setting, rounds: int | None) -> tuple[list
         raise FeddynError(f"the record in {directory} is damaged: {error}") from None
 
 
-def require_same(directory: Path, setting: Setting) -> None:
-    """Refuse a record of another setting than this one."""
+def require_same(directory: Path, setting: Setting, rounds: int = 0) -> bool:
+    """Refuse a record of so many rounds whose past was defined by another setting than this one; whether the settings
+    are the same altogether, or differ in when the run ends."""
     try:
         found = tomllib.loads((directory / "setting.toml").read_text(encoding="utf-8"))
     except OSError as error:
@@ -96,11 +147,11 @@ def require_same(directory: Path, setting: Setting) -> None:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{directory / 'setting.toml'} is damaged: {error}") from None
     require_unchanged(directory, found)
-    if key(found) != key(setting):
-        raise InputError(
-            f"the run in {directory} has another setting ({key(found)}) than the one to go on with ({key(setting)}): "
-            "take another directory"
-        )
+    if words := difference(found, setting, rounds):
+        raise InputError(f"the run in {directory} has another setting: {words}; take another directory")
+    if setting["rounds"] < rounds:
+        raise InputError(f"the run in {directory} has {rounds} rounds already: rounds cannot be {setting['rounds']}")
+    return key(found) == key(setting)
 
 
 def require_unchanged(directory: Path, setting: Mapping[str, Any]) -> None:

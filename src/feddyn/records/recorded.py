@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
-from feddyn.metrics import Better, Figures, best, directions, headline, reaches
+from feddyn.metrics import Better, Figures, best, directions, headline, reaches, watched
 from feddyn.records.layout import Status
 from feddyn.records.lines import COUNTS
 
@@ -51,6 +51,19 @@ class Recorded(ABC):
     def best(self) -> float:
         """The best of them."""
         return best(self.figures, self.better)
+
+    @property
+    def watched(self) -> tuple[str, str]:
+        """The model and the metric by which a round is the best one."""
+        lines = self.evaluated
+        return watched(self.setting, lines[-1]["models"] if lines else self.initial)
+
+    @property
+    def best_round(self) -> Mapping[str, Any] | None:
+        """The first round with the best figure."""
+        model, metric = self.watched
+        values = [line["models"][model][metric] for line in self.evaluated]
+        return self.evaluated[values.index(best(values, directions(self.setting)[metric]))] if values else None
 
     @property
     def columns(self) -> dict[str, list[float | None]]:

@@ -50,14 +50,16 @@ def _content(directory: Path) -> str:
 
 
 class Record:
-    """Writes a run down while it goes on. While it is open, no other process can open it."""
+    """Writes a run down while it goes on. While it is open, no other process can open it. `extended`: the setting to go
+    on with is another one in when the run ends."""
+
+    extended = False
 
     def __init__(self, directory: Path, setting: Setting, code: Mapping[str, bytes] | None = None):
         """Start a record, in a new directory; `code` has the source files that the setting names."""
         self._lock_up(claim(directory))
         try:
-            text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
-            write_whole(directory / "setting.toml", [text.encode()])
+            self._set(setting)
             write_code(directory, code or {})
         except OSError as error:
             raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
@@ -68,9 +70,18 @@ class Record:
         """Open the record of a run that has begun; `cut` says from where on it is written again."""
         record = cls.__new__(cls)
         record._lock_up(directory)
-        require_same(directory, setting)
+        record.extended = not require_same(directory, setting)
         record._open("resumed")
         return record
+
+    def extend(self, setting: Setting) -> None:
+        """Let the run end at another time than it was begun with, or has ended at."""
+        (self.directory / "summary.json").unlink(missing_ok=True)
+        self._set(setting)
+
+    def _set(self, setting: Setting) -> None:
+        text = f"{HEADING}{key(setting)}\n{tomli_w.dumps(setting)}"
+        write_whole(self.directory / "setting.toml", [text.encode()])
 
     def _lock_up(self, directory: Path) -> None:
         refuse_links(directory)

@@ -7,7 +7,7 @@ from feddyn.paper.searches import PaperSearch, SearchedRow
 from feddyn.reports import synthetic
 from feddyn.search.driver import Searching
 from feddyn.search.space import Outcome, SearchedMethod
-from feddyn.views.tables import Table, transmitted
+from feddyn.views.tables import Table, sparkline, transmitted
 
 SHOWN = 8
 """Candidates of a method in the table on the terminal; the file has all."""
@@ -46,9 +46,10 @@ def candidates(methods: Sequence[SearchedMethod], found: Sequence[Outcome], most
         for place, outcome in enumerate(ranked[:most], 1):
             words = outcome.candidate.words or "as it is"
             count = [transmitted(outcome.transmitted, outcome.sent)] if targets else []
-            end = [outcome.figure, str(outcome.rounds), outcome.status]
+            curve = sparkline([value for value in outcome.curve.get(outcome.metric, ()) if value is not None])
+            end = [outcome.figure, curve, str(outcome.rounds), outcome.status]
             rows.append([method.label, str(place), words, *count, *end])
     target = ["models transmitted until the target"] if targets else []
-    columns = ["method", "rank", "values", *target, "best figure", "rounds", "status"]
+    columns = ["method", "rank", "values", *target, "best figure", "over rounds", "rounds", "status"]
     notes = [f"{left_out} more in candidates.csv."] if left_out else []
     return Table("candidates, the best of each method first", columns, rows, notes)

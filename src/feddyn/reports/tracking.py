@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import FeddynError
+from feddyn.records.layout import Status
 from feddyn.records.recorded import dotted
 
 NEEDS = {"tensorboard": ("tensorboard", "feddyn[tracking]"), "mlflow": ("mlflow", "mlflow-skinny")}
@@ -87,8 +88,8 @@ class MLflow(Tracker):
             self._client.log_metric(self._run, name, value, step=line["round"])
 
     def close(self, status: str) -> None:
-        done = {"finished": "FINISHED", "target reached": "FINISHED", "diverged": "FAILED"}
-        self._client.set_terminated(self._run, done.get(status, "KILLED"))
+        word = "FINISHED" if Status(status).complete else "FAILED" if status == Status.DIVERGED else "KILLED"
+        self._client.set_terminated(self._run, word)
 
 
 TRACKERS: Mapping[str, type[TensorBoard] | type[MLflow]] = {"tensorboard": TensorBoard, "mlflow": MLflow}

@@ -46,18 +46,19 @@ class Position(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints in a directory, of the setting with this key."""
+    """The checkpoints in a directory, of the run with this key; those with one of its `other` keys are its own too."""
 
-    def __init__(self, directory: Path, key: str):
-        self.directory, self.key = directory, key
+    def __init__(self, directory: Path, key: str, *other: str):
+        self.directory, self.key, self._keys = directory, key, {key, *other}
         self._segments: list[dict[str, Any]] = []
         self._damaged: set[str] = set()
         self.passed_over: list[str] = []
 
-    def save(self, position: Position, store: Store) -> None:
-        """Write a checkpoint; of the devices only those that changed, unless most of what is on disk is out of date."""
+    def save(self, position: Position, store: Store, last: bool = False) -> None:
+        """Write a checkpoint; of the devices only those that changed, unless most of what is on disk is out of date, or
+        it is the last one, of which all is written and which replaces all others."""
         changed, name, segments = sorted(store.changed), f"{position.round:06d}", list(self._segments)
-        if sum(segment["devices"] for segment in segments) + len(changed) > 2 * len(store.slots) + ROWS:
+        if last or sum(segment["devices"] for segment in segments) + len(changed) > 2 * len(store.slots) + ROWS:
             changed, segments = sorted(store.slots), []
         try:
             self.directory.mkdir(exist_ok=True)
@@ -86,7 +87,7 @@ class Checkpoints:
         self._segments = segments
         self._damaged.discard(f"{name}.json")
         store.changed.clear()
-        self._tidy()
+        self._tidy(1 if last else KEPT)
 
     def load(self, store: Store) -> Position | None:
         """The newest whole checkpoint, its device states put into the store; None where there is none."""
@@ -129,12 +130,17 @@ class Checkpoints:
             whole = all(sha256(self.directory / part["file"]) == part["sha256"] for part in parts)
         except (OSError, ValueError):
             return None
-        if whole and body["key"] != self.key:
+        if whole and body["key"] not in self._keys:
             raise InputError(
                 f"the checkpoint {file} belongs to another setting (its run is {body['key']}, this one {self.key}): "
                 "resume in the directory of its own run"
             )
         return body if whole else None
+
+    @property
+    def there(self) -> bool:
+        """Whether there are any, whole or not."""
+        return bool(self._newest())
 
     def remove(self) -> None:
         """Remove all checkpoints, and the directory unless it has something else."""
@@ -152,11 +158,11 @@ class Checkpoints:
         named = [file for file in self._own() if file.suffix == ".json"] if self.directory.is_dir() else []
         return sorted(named, key=lambda file: int(file.stem), reverse=True)
 
-    def _tidy(self) -> None:
+    def _tidy(self, kept: int) -> None:
         """Remove what no checkpoint that is kept refers to."""
         whole = [file for file in self._newest() if file.name not in self._damaged]
-        needed = {file.name for file in whole[:KEPT]}
-        for file in whole[:KEPT]:
+        needed = {file.name for file in whole[:kept]}
+        for file in whole[:kept]:
             body = json.loads(file.read_bytes())["checkpoint"]
             needed |= {part["file"] for part in (body["server"], *body["devices"])}
         for file in self._own():

@@ -15,13 +15,21 @@ from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
 from feddyn.identity import describe, fields_of, table
-from feddyn.metrics import Evaluation, Metric, Target
+from feddyn.metrics import Evaluation, Metric, Patience, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
 from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
 from feddyn.wire import Compressor
+
+OPTIONAL = {
+    "target": Target,
+    "links": Links,
+    "patience": Patience,
+    "uplink": Compressor,
+    "downlink": Compressor,
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Plan:
     links: Links | None = None
     uplink: Compressor | None = None
     downlink: Compressor | None = None
+    patience: Patience | None = None
     named: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -56,8 +65,7 @@ class Plan:
         require_whole("", "rounds", self.rounds, 1)
         require_whole("", "seed", self.seed, 0)
         kinds = (("model", nn.Module), ("population", Population), ("algorithm", Algorithm), ("evaluation", Evaluation))
-        wires = (("uplink", Compressor | None), ("downlink", Compressor | None))
-        for name, kind in (*kinds, ("target", Target | None), ("links", Links | None), *wires):
+        for name, kind in (*kinds, *((name, one | None) for name, one in OPTIONAL.items())):
             if not isinstance(value := getattr(self, name), kind):
                 if isinstance(value, type):
                     raise InputError(f"{name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
@@ -68,7 +76,7 @@ class Plan:
                 raise InputError(f"the {name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
             if not callable(value):
                 raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
-        require_fitting(self.local_solver, self.evaluation, self.target, self.links)
+        require_fitting(self.local_solver, self.evaluation, self.target, self.links, self.patience)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -91,6 +99,11 @@ class Plan:
         """The solver as the engine sees it, also where it is a function; a setting describes it as it was given."""
         return as_solver(self.solver)
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether the run may end before its last round."""
+        return self.patience is not None or (self.target is not None and self.target.stop)
+
     def sampler(self) -> Sampler:
         """Who is active when."""
         return Sampler(self.participation, self.population.devices, self.rounds, self.seed)
@@ -111,13 +124,18 @@ class Plan:
             **{name: table(how) for name in ("uplink", "downlink") if (how := getattr(self, name))},
             "evaluation": self._evaluation(),
         }
+        if (where := device_of(self.model)) != "cpu":
+            parts["device"] = where
         if self.loss is not nn.functional.cross_entropy:
             parts["loss"] = describe(self.loss)
         if self.target is not None:
             parts["target"] = fields_of(self.target)
+        if self.patience is not None:
+            parts["patience"] = fields_of(self.patience)
         parts |= self.named
-        named = ("model", "population", "algorithm", "solver", "uplink", "downlink")
-        needs = [name for name in named if parts.get(name, {}).get("memory")]
+        kinds = ("model", "population", "algorithm", "solver", "uplink", "downlink")
+        tables = {name: parts[name] for name in kinds if name in parts}
+        needs = [name for name, table in tables.items() if table.get("memory") or _inside(table.get("schedule"))]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
         own = parts["evaluation"].get("metrics", ())
         needs += ["evaluation"] if any("source" not in metric for metric in own) else []
@@ -134,18 +152,37 @@ class Plan:
         return found | ({"devices": True} if evaluation.devices else {})
 
 
+def device_of(model: nn.Module) -> str:
+    """The torch device of a model's parameters."""
+    return str(next(model.parameters()).device)
+
+
+def _inside(schedule: object) -> bool:
+    """Whether a solver's schedule exists only in memory."""
+    return isinstance(schedule, dict) and "sha256" in schedule
+
+
 def _code(metric: Metric) -> dict[str, Any]:
     """What a metric of one's own computes, by its hash."""
     return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
 
 
-def require_fitting(solver: Solver, evaluation: Evaluation, target: Target | None, links: Links | None) -> None:
+def require_fitting(
+    solver: Solver,
+    evaluation: Evaluation,
+    target: Target | None,
+    links: Links | None,
+    patience: Patience | None = None,
+) -> None:
     """Refuse parts of a plan that do not fit together, whatever the data."""
     if links and links.slow > 0 and not solver.in_steps:
         raise InputError(
             "links: slow devices get a part of their steps done, so the solver must be one in steps, such as SGD"
         )
-    if target is not None and target.model not in evaluation.models:
-        raise InputError(f"the target is for the model {target.model!r}: name it in evaluation.models")
-    if target is not None and target.metric not in (known := evaluation.directions):
-        raise InputError(f"target: metric {target.metric!r} is not known; {nearest(target.metric, known)}")
+    for name, part in (("target", target), ("patience", patience)):
+        if part is None:
+            continue
+        if part.model is not None and part.model not in evaluation.models:
+            raise InputError(f"the {name} is for the model {part.model!r}: name it in evaluation.models")
+        if part.metric is not None and part.metric not in (known := evaluation.directions):
+            raise InputError(f"{name}: metric {part.metric!r} is not known; {nearest(part.metric, known)}")

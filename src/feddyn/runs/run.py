@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,16 @@ from torch import nn
 
 from feddyn.algorithms.base import Vector
 from feddyn.batches import Batch
+from feddyn.data.datasets.table import features
 from feddyn.data.population import Arrays, Population
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Figures, Name
+from feddyn.metrics import Figures, Kept
 from feddyn.models.flat import with_parameters
+from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.records.recorded import Recorded
+from feddyn.runs.export import export
 from feddyn.runs.parts import Evaluated, Parts, evaluate
 from feddyn.views.curves import of_run
 from feddyn.views.html import rendered
@@ -43,15 +47,16 @@ class Run(Recorded):
     on_devices: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
     path: Path | None = None
+    inputs: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def parts(self) -> Parts:
         """The network and what else is needed to use it."""
         return self.make()
 
-    def model(self, name: Name | None = None) -> nn.Module:
-        """A module of its own, in eval mode, with the parameters of the `server`, `active` or `all` model; by default
-        of the one that counts."""
+    def model(self, name: Kept | None = None) -> nn.Module:
+        """A module of its own, in eval mode, with the parameters of the `server`, `active` or `all` model after the
+        last round, or of the `best` round's; by default of the one that counts after the last round."""
         chosen = name or self.headline[0]
         if not self.models:
             raise InputError("the run has no models: its record has none (yet)")
@@ -59,22 +64,36 @@ class Run(Recorded):
             raise InputError(f"the model {chosen!r} is not known; {nearest(str(chosen), self.models)}")
         return with_parameters(self.parts.module, self.models[chosen]).eval()
 
-    def predict(self, x: Arrays, name: Name | None = None) -> Batch:
+    def predict(self, x: "Arrays | str | PathLike[str]", name: Kept | None = None) -> Batch:
         """The outputs of a model (by default the one that counts) for raw samples, one a row: they go through the run's
-        transform first. Of a classifier, `argmax(1)` of them are the classes."""
+        transform first. Of a classifier, `argmax(1)` of them are the classes.
+
+        A run on a table also takes the path of another one (CSV, Parquet, npz) with the same features, which are
+        encoded as those of its own were; `run.setting["population"]["classes"]` are the names of the classes.
+        """
+        if isinstance(x, str | PathLike):
+            population = self.setting.get("population", {})
+            if population.get("source") != "table":
+                raise InputError(f"the run was not made on a table: give it an array of samples, not the path {x}")
+            x = features(population, home(Path(x)))
         return self.parts.outputs(self.model(name), x)
 
-    def evaluate(self, data: Population, name: Name | None = None) -> Evaluated:
+    def evaluate(self, data: Population, name: Kept | None = None) -> Evaluated:
         """The figures of a model (by default the one that counts) on other data: of all samples (or of the test set, if
         the population has one) and of each device's own. Nothing is trained."""
         return evaluate(self.parts, self.model(name), data)
 
-    def state_dict(self, name: Name | None = None) -> dict[str, torch.Tensor]:
+    def state_dict(self, name: Kept | None = None) -> dict[str, torch.Tensor]:
         """What training can change of a model (by default the one that counts), and its buffers, by their names."""
         model = self.model(name)
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
         kept = {key: value for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
         return {key: value.detach().cpu().contiguous().clone() for key, value in kept.items() if key not in frozen}
+
+    def export(self, path: str | PathLike[str], name: Kept | None = None) -> Path:
+        """Write a model (by default the one that counts) to a new file for others: .pt or .safetensors with the
+        state_dict, .onnx with the whole computation from raw samples on."""
+        return export(self.model(name), self.parts.transform, self.inputs, Path(path))
 
     def plot(self, metric: str | None = None) -> "Figure":
         """A metric (by default the one that counts) of the evaluated models over rounds; needs matplotlib."""
@@ -82,6 +101,13 @@ class Run(Recorded):
 
     def _repr_html_(self) -> str:
         return rendered(portrait(self), self.plot if self.evaluated else None)
+
+    @property
+    def _best(self) -> dict[str, Any] | None:
+        (model, metric), line = self.watched, self.best_round
+        if line is None:
+            return None
+        return {"round": line["round"], "model": model, metric: line["models"][model][metric]}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -93,5 +119,6 @@ class Run(Recorded):
             "rounds": len(self.history),
             "initial": self.initial,
             "reached": None if self.reached is None else {name: self.reached[name] for name in COUNTS},
+            "best": self._best,
             "last": self.history[-1] if self.history else None,
         }

@@ -1,11 +1,12 @@
 """A run's record and checkpoints together, and how a run goes on from them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import torch
 from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
@@ -13,38 +14,45 @@ from feddyn.checks import require_number, require_whole
 from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
-from feddyn.errors import FeddynError
-from feddyn.records.layout import Line, Setting, Status, ended, key, results
+from feddyn.errors import FeddynError, InputError
+from feddyn.records.layout import Line, Setting, Status, ended, key, past_key, require_same, results
 from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
 from feddyn.runs.run import Run
 
+BEST = "best"
+
 
 @dataclass(frozen=True)
 class CheckpointEvery:
-    """How often a run is saved: after so many rounds or minutes, whichever comes first."""
+    """How often a run is saved: after so many rounds or minutes, whichever comes first. When it is complete, the last
+    checkpoint stays if it is of at most `keep` bytes, so that more rounds can be added."""
 
     rounds: int | None = None
     minutes: float = 5.0
+    keep: int = 100_000_000
 
     def __post_init__(self) -> None:
         if self.rounds is not None:
             require_whole("checkpoint", "rounds", self.rounds, 1)
         require_number("checkpoint", "minutes", self.minutes, zero=True)
+        require_whole("checkpoint", "keep", self.keep, 0)
 
 
 class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
-    what it needs; all of them call every function."""
+    what it needs; all of them call every function. `best` is the best model so far, which is saved too."""
 
     def __init__(
         self, directory: Path, setting: Setting, every: CheckpointEvery, group: Group, code: Mapping[str, bytes]
     ):
         self.directory, self.setting, self.every, self.group, self.code = directory, setting, every, group, code
         self.writes = group.rank == 0
-        self.checkpoints = Checkpoints(directory / "checkpoint", key(setting))
+        self.checkpoints = Checkpoints(directory / "checkpoint", past_key(setting), key(setting))
+        self.best: Vector | None = None
         self._saved, self._clock = 0, time.monotonic()
         self._record: Record | None = None
+        self._kept = False
 
     def ended(self) -> tuple[list[Line], dict[str, Vector], Status, str] | None:
         """What is recorded of a run that needs nothing more; None if it can go on."""
@@ -53,10 +61,20 @@ class Saver:
             summary = ended(self.directory) if self.writes else None
             if summary is None:
                 return None
-            lines, models = results(self.directory, self.setting, summary.get("rounds"))
+            if not require_same(self.directory, self.setting, summary.get("rounds", 0)):
+                if not self.checkpoints.there:
+                    raise self._nothing_to_extend()
+                return None
+            lines, models = results(self.directory, summary.get("rounds"))
             return lines, load(models), Status(summary["status"]), summary.get("message", "")
 
         return self.group.from_first(self.group.guarded(read))
+
+    def _nothing_to_extend(self) -> InputError:
+        return InputError(
+            f"the run in {self.directory} is complete and has no whole checkpoint to which rounds could be added "
+            "(it is kept up to the size of --keep): run its setting.toml with more rounds in another directory"
+        )
 
     def open(self, federation: Federation, resume: bool) -> list[Line]:
         """Start the record, or go back to the newest checkpoint; the lines until there."""
@@ -71,8 +89,8 @@ class Saver:
         position, lines = self.group.from_first(self.group.guarded(read))
         self.group.adopt(self.group.from_first(sorted(federation.store.slots)))
         if position:
-            if position.round > self.setting["rounds"]:
-                raise FeddynError(f"the checkpoint of round {position.round} is not one of this run: start it again")
+            if BEST in position.vectors:
+                self.best = position.vectors[BEST].to(federation.initial.device)
             federation.restore(position.round, position.totals, position.vectors)
             self._saved = position.round
         return lines
@@ -80,7 +98,16 @@ class Saver:
     def _go_back(self, record: Record, federation: Federation) -> tuple[Position | None, list[Line]]:
         try:
             position = self.checkpoints.load(federation.store)
-            return position, record.cut(position.recorded, position.round) if position else record.cut(0, 0)
+            recorded, done = (position.recorded, position.round) if position else (0, 0)
+            if done > self.setting["rounds"] and not record.extended:
+                raise FeddynError(f"the checkpoint of round {done} is not one of this run: start it again")
+            require_same(self.directory, self.setting, done)
+            if record.extended and not position and ended(self.directory):
+                raise self._nothing_to_extend()
+            lines = record.cut(recorded, done)
+            if record.extended:
+                record.extend(self.setting)
+            return position, lines
         except BaseException:
             record.release()
             raise
@@ -98,15 +125,25 @@ class Saver:
         if self.group.from_first(due):
             self.save(federation)
 
-    def save(self, federation: Federation) -> None:
-        """Write a checkpoint of where the run stands."""
+    def conclude(self, federation: Federation) -> None:
+        """Keep what is needed to add rounds to a run that is complete, where it is not too much."""
+        store, vectors = federation.store, federation.vectors().values()
+        devices = int(self.group.total(torch.tensor(len(store.slots))))
+        size = devices * store.width * store.dtype.itemsize + sum(vector.nbytes for vector in vectors)
+        if size <= self.every.keep:
+            with suppress(FeddynError):  # a full disk costs the rounds that may be added, not those that are done
+                self.save(federation, last=True)
+                self._kept = True
+
+    def save(self, federation: Federation, last: bool = False) -> None:
+        """Write a checkpoint of where the run stands; `last`: the only one that is kept when it is complete."""
         self.group.bring_home(federation.store)
 
         def write(record: Record) -> None:
             with shielded():
-                vectors = federation.vectors()
+                vectors = federation.vectors() | ({} if self.best is None else {BEST: self.best})
                 position = Position(federation.rounds, federation.totals, record.recorded(), vectors)
-                self.checkpoints.save(position, federation.store)
+                self.checkpoints.save(position, federation.store, last)
 
         self._write(write)
         self._saved, self._clock = federation.rounds, time.monotonic()
@@ -124,11 +161,9 @@ class Saver:
         self,
         federation: Federation | None,
         run: Run,
-        inputs: Mapping[str, Any],
-        devices: Mapping[str, Sequence[Any]],
     ) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
-        one that is needs its checkpoints no more."""
+        one that is needs its checkpoints no more, but for what was kept of it."""
         if self._record is None:
             return
         complete = run.status.complete
@@ -137,6 +172,6 @@ class Saver:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(run.summary, save(vectors), save(run.state_dict()), inputs, devices)
-        if complete:
+            self._record.close(run.summary, save(vectors), save(run.state_dict()), run.inputs, run.on_devices)
+        if complete and not self._kept:
             self.checkpoints.remove()

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from torch import nn
 
-from feddyn.algorithms.base import Algorithm
+from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.checks import LARGEST, require_whole
 from feddyn.data.population import Population
 from feddyn.engine.executors.ranks import group
@@ -21,16 +21,18 @@ from feddyn.engine.links import Answers, Links
 from feddyn.engine.shield import shielded
 from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
-from feddyn.metrics import Evaluation, Figures, Metric, Target, spread
+from feddyn.metrics import Evaluation, Figures, Metric, Patience, Target, spread
 from feddyn.models.flat import Loss
 from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
 from feddyn.round.participation import Participation, Sampler
+from feddyn.runs.following import follow
 from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
-from feddyn.runs.saving import CheckpointEvery, Saver
+from feddyn.runs.saving import BEST, CheckpointEvery, Saver
+from feddyn.runs.watch import Watch
 from feddyn.solvers.base import Solve
 from feddyn.wire import Compressor
 
@@ -78,6 +80,10 @@ class Simulation:
         initial = self._group.guarded(self._initial)
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
         self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
+        self.run.inputs = describe_inputs(plan.population, self.federation.initial.dtype)
+        model, metric = self.run.watched
+        self._watch = Watch(model, metric, plan.evaluation.directions[metric], initial, plan.patience)
+        self._best: Vector | None = None
         self._start_norm = float(self.federation.initial.norm())
         every = checkpoint or CheckpointEvery()
         self._saver = Saver(self.out, setting, every, self._group, plan.code) if self.out else None
@@ -86,7 +92,7 @@ class Simulation:
             _refuse_unseen(setting, self.out, resume)
         if self._saver and resume and (found := self._saver.ended()):
             self.run.history, self.run.models, self.run.status, self.run.message = found
-            self._find_target()
+            self._look_back()
 
     def _federation(self, state_memory: int | None) -> Federation:
         plan = self.plan
@@ -107,14 +113,17 @@ class Simulation:
 
     def _initial(self) -> dict[str, Figures]:
         """The figures of the initial model, which must make sense."""
-        initial, target = self.federation.evaluate(), self.plan.target
+        initial = self.federation.evaluate()
         if not all(math.isfinite(figures["loss"]) for figures in initial.values()):
             raise InputError(
                 "the loss of the initial model is not finite: check the data's scale and the model's parameters"
             )
-        if target is not None and target.metric not in initial[target.model]:
-            known = ", ".join(initial[target.model])
-            raise InputError(f"target: there is no {target.metric} for this model and data; there is: {known}")
+        known = next(iter(initial.values()))
+        for name, part in (("target", self.plan.target), ("patience", self.plan.patience)):
+            if part is not None and part.metric is not None and part.metric not in known:
+                raise InputError(
+                    f"{name}: there is no {part.metric} for this model and data; there is: {', '.join(known)}"
+                )
         return initial
 
     def __iter__(self) -> Lines:
@@ -123,22 +132,31 @@ class Simulation:
         if run.status is not Status.RUNNING or run.history:
             raise FeddynError("this simulation has been run: make a new one")
         if saver:
-            run.history, run.models = saver.open(self.federation, self._resume), self.federation.models
-            self._find_target()
+            run.history, self._best = saver.open(self.federation, self._resume), saver.best
+            run.models = self._models()
+            self._look_back()
         try:
             self.federation.start(self.workers, saver.private if saver else ())
             clock = time.perf_counter()
             for line in self._lines():
                 now = time.perf_counter()
                 run.seconds, clock = run.seconds + now - clock, now
-                run.models = self.federation.models
+                if self._watch.take(line):
+                    self._best = self.federation.models[self._watch.model]
+                run.models = self._models()
                 run.history.append(line)
                 if run.reached is None and self._reaches(line):
                     run.reached = line
                 if saver:
+                    saver.best = self._best
                     saver.line(line, self.federation)
                 yield line
-            run.status = Status.REACHED if run.reached else Status.FINISHED
+            if saver:
+                if run.history[-1].get("on_devices", {}).keys() - run.on_devices.keys():  # interrupted after it
+                    self._on_devices()
+                saver.conclude(self.federation)
+            gave_up = self._watch.gives_up and len(run.history) < self.plan.rounds
+            run.status = Status.REACHED if run.reached else Status.GAVE_UP if gave_up else Status.FINISHED
         except DivergenceError as error:
             run.status, run.message, error.run = Status.DIVERGED, str(error), run
             raise
@@ -151,8 +169,7 @@ class Simulation:
                 if saver:
                     # a server that has exploded is not worth keeping; the checkpoint before it is
                     sound = run.status is Status.INTERRUPTED or self.federation.rounds == len(run.history)
-                    inputs = describe_inputs(self.plan.population, self.federation.initial.dtype)
-                    saver.close(self.federation if sound else None, run, inputs, run.on_devices)
+                    saver.close(self.federation if sound else None, run)
 
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
@@ -164,13 +181,19 @@ class Simulation:
         return self._saver.checkpoints.passed_over if self._saver else []
 
     def _lines(self) -> Iterator[Line]:
-        sampler, stop = self.plan.sampler(), self.plan.target is not None and self.plan.target.stop
+        sampler = self.plan.sampler()
         if self.federation.rounds > len(self.run.history):  # interrupted between a round and its line
             yield self._line(self._answers(sampler, self.federation.rounds - 1))
-        while self.federation.rounds < self.plan.rounds and not (stop and self.run.reached):
+        while self.federation.rounds < self.plan.rounds and not self._stops:
             answers = self._answers(sampler, self.federation.rounds)
             self.federation.step(self.federation.rounds, answers)
             yield self._line(answers)
+
+    @property
+    def _stops(self) -> bool:
+        """Whether the run ends before its last round."""
+        target = self.plan.target
+        return self._watch.gives_up or (target is not None and target.stop and self.run.reached is not None)
 
     def _answers(self, sampler: Sampler, round: int) -> Answers:
         asked, links = sampler.active(round), self.plan.links
@@ -190,15 +213,26 @@ class Simulation:
         line["devices"] = self.federation.device_norms
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
-            if columns := self.federation.evaluate_devices():
+            if columns := self._on_devices():
                 line["on_devices"] = {name: spread(values, directions[name]) for name, values in columns.items()}
-                self.run.on_devices = {**self.federation.census, **columns}
         self._refuse_explosion(line)
         return line
 
-    def _find_target(self) -> None:
-        """The first line of a record that reached the target."""
+    def _on_devices(self) -> dict[str, list[float]] | None:
+        """Note the figures of the server's model on the devices, where they are asked for."""
+        if columns := self.federation.evaluate_devices():
+            self.run.on_devices = {**self.federation.census, **columns}
+        return columns
+
+    def _models(self) -> dict[str, Vector]:
+        """The models that the run has after the last round, and the best one."""
+        return self.federation.models | ({} if self._best is None else {BEST: self._best})
+
+    def _look_back(self) -> None:
+        """What follows from the lines of a record: the first that reached the target, and the best one."""
         self.run.reached = next((line for line in self.run.history if self._reaches(line)), None)
+        for line in self.run.history:
+            self._watch.take(line)
 
     def _reaches(self, line: Line) -> bool:
         target, directions = self.plan.target, self.plan.evaluation.directions
@@ -244,6 +278,7 @@ def simulate(
     evaluation: Evaluation | None = None,
     metrics: Sequence[Metric] = (),
     target: Target | None = None,
+    patience: Patience | int | None = None,
     out: str | PathLike[str] | None = None,
     stack: int | None = None,
     links: Links | None = None,
@@ -253,21 +288,27 @@ def simulate(
     state_memory: int | None = None,
     resume: Resume = False,
     checkpoint: CheckpointEvery | None = None,
+    progress: bool | None = None,
+    callback: Callable[[Line], object] | None = None,
 ) -> Run:
     """Train `model` (from its parameters on; it is not changed) with a method on a population of devices.
 
     participation: a float in (0, 1] is each device's probability, an int a number of devices, lists a schedule.
     metrics: what to measure of models beside loss, accuracy and the objective.
-    target: stop at the first round that reaches it. out: a new directory for the record.
+    target: stop at the first round that reaches it; patience: or after so many rounds without a better figure. The best
+    model is kept (`run.model("best")`). out: a new directory for the record.
     stack: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     links: how uploads are lost or late, and devices offline or slow (None: never).
     uplink, downlink: how uploads and broadcasts are compressed, such as Quantized(bits=4) (None: not at all).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
     resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
-    also where that cannot be seen); checkpoint: how often a run with a record is saved for that (default: every five
-    minutes, and when it is interrupted).
-    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, whose `run` has all rounds before.
+    also where that cannot be seen); it may end at another time than it did, as with more rounds. checkpoint: how often
+    a run with a record is saved for that (default: every five minutes, and when it is interrupted or complete).
+    progress: show it on standard error (None: where there is a terminal or a notebook). callback: a function that is
+    called with every line of the record.
+    Equal arguments give equal bits. A run that diverges raises `DivergenceError`, and Ctrl-C `Interrupted`, a
+    `KeyboardInterrupt`; the `run` of both has all rounds before.
     """
     evaluation = evaluation or Evaluation()
     if metrics:
@@ -287,9 +328,7 @@ def simulate(
         links=links,
         uplink=uplink,
         downlink=downlink,
+        patience=Patience(patience) if isinstance(patience, int) else patience,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)
-    if simulation.run.status is Status.RUNNING:
-        for _ in simulation:
-            pass
-    return simulation.run
+    return follow(simulation, progress, callback)

@@ -109,8 +109,8 @@ def _can(plan: Plan) -> bool:
     """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
     settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    plain = plan.links is None and plan.uplink is None and plan.downlink is None
-    simple = plain and plan.evaluation.every == 1 and not plan.evaluation.devices
+    simple = plan.links is None and plan.patience is None and plan.uplink is None and plan.downlink is None
+    simple = simple and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
     ours = type(plan.algorithm).__module__.startswith("feddyn.")  # others need not take columns of numbers
@@ -135,4 +135,4 @@ def _columns(algorithms: Sequence[Algorithm], like: torch.Tensor) -> Algorithm:
 
 
 def _column(values: Sequence[Scalar], like: torch.Tensor) -> torch.Tensor:
-    return torch.tensor(values, dtype=like.dtype)[:, None, None]
+    return torch.tensor(values, dtype=like.dtype, device=like.device)[:, None, None]

@@ -19,7 +19,8 @@ from feddyn.round.evaluation import Evaluator
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import Start
 from feddyn.search.batch import batches
-from feddyn.search.space import Candidate, Outcome, Trials, grid, read, some
+from feddyn.search.sampling import Trials
+from feddyn.search.space import Candidate, Outcome, grid, read, some
 from feddyn.search.space import best as best_of
 from feddyn.settings.building import blame, plans
 from feddyn.settings.checking import draft

@@ -1,7 +1,6 @@
 """Hyperparameter searches: what a setting's [sweep] table asks for, as single settings (docs/settings.md).
 
-Values are searched for each method of a comparison that has the key, as with --set. Grids are written out here; random
-values and successive halving come from Optuna.
+Values are searched for each method of a comparison that has the key, as with --set.
 """
 
 import copy
@@ -17,7 +16,7 @@ from feddyn.checks import require_whole
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.metrics import Better
 from feddyn.settings.code import Code, is_own
-from feddyn.settings.documents import Document, expand, keys, slug
+from feddyn.settings.documents import Document, anchored, expand, keys, slug
 from feddyn.settings.schema import build
 
 Values: TypeAlias = list[Any]
@@ -146,7 +145,8 @@ def read(document: Document, folder: Path = Path()) -> tuple[Search, list[Search
     search = build(Search, {key: value for key, value in table.items() if key != "space"}, "sweep")
     dimensions = {key: _dimension(key, value, search) for key, value in _flat(space)}
     methods, used, every = [], set[str](), set[str]()
-    singles = expand({key: value for key, value in document.items() if key != "sweep"})
+    common = anchored({key: value for key, value in document.items() if key != "sweep"}, folder)
+    singles = expand(common)
     for label, single in singles:
         code = Code(folder)
         known = keys(single, code)
@@ -200,53 +200,6 @@ def grid(method: SearchedMethod) -> list[Candidate]:
     """All combinations of a method's values."""
     lists = [values for values in method.space.values() if isinstance(values, list)]
     return [method.candidate(dict(zip(method.space, values, strict=True))) for values in itertools.product(*lists)]
-
-
-class Trials:
-    """Optuna's side of a search for one method: it proposes values, and may give a trial up early."""
-
-    def __init__(self, search: Search, method: SearchedMethod, rounds: int, maximise: bool):
-        try:
-            import optuna
-        except ImportError:
-            raise FeddynError("random search and halving need Optuna: pip install 'feddyn[sweep]'") from None
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        pruner: optuna.pruners.BasePruner = optuna.pruners.NopPruner()
-        if search.search == "halving":
-            least = max(1, rounds // search.reduction**3)
-            pruner = optuna.pruners.SuccessiveHalvingPruner(least, search.reduction)
-        self.method, self._complete = method, optuna.trial.TrialState.COMPLETE
-        self._pruned = optuna.trial.TrialState.PRUNED
-        self._study = optuna.create_study(
-            sampler=optuna.samplers.RandomSampler(search.seed),
-            pruner=pruner,
-            direction="maximize" if maximise else "minimize",
-        )
-
-    def ask(self) -> Candidate:
-        """The next candidate; the same ones in every search with this seed."""
-        self._trial = self._study.ask()
-        changes: dict[str, Any] = {}
-        for key, values in self.method.space.items():
-            if isinstance(values, list):
-                changes[key] = values[self._trial.suggest_int(key, 0, len(values) - 1)]
-            elif values.whole:
-                changes[key] = self._trial.suggest_int(key, int(values.low), int(values.high), log=values.log)
-            else:
-                changes[key] = self._trial.suggest_float(key, values.low, values.high, log=values.log)
-        return self.method.candidate(changes)
-
-    def give_up(self, round: int, value: float) -> bool:
-        """Note a figure of the trial; whether it is not worth going on."""
-        self._trial.report(value, round)
-        return self._trial.should_prune()
-
-    def tell(self, value: float, given_up: bool) -> None:
-        """Note how the trial ended."""
-        if given_up:
-            self._study.tell(self._trial, state=self._pruned)
-        else:
-            self._study.tell(self._trial, value)
 
 
 def best(methods: Sequence[SearchedMethod], outcomes: Sequence[Outcome]) -> Document:

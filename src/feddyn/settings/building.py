@@ -18,6 +18,7 @@ from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.checking import DTYPES, Draft, draft
 from feddyn.settings.code import is_own, portable
+from feddyn.settings.devices import device, require_device
 from feddyn.settings.documents import Document, change, expand
 from feddyn.settings.names import label
 from feddyn.settings.schema import build, parameters
@@ -69,6 +70,7 @@ def plans(
         return found
 
     drafts = each(lambda single: draft(single, folder), singles)
+    each(lambda found: require_device(device(found.single.get("device", "cpu"))), drafts)
     if fetch is not None:
         for source in dict.fromkeys(single["population"]["source"] for _, single in singles):
             fetch(source)
@@ -104,7 +106,7 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
     if target is not None and "gap" in single["target"]:
         target = once(_above_optimum, found, model, population, decay, key=(single["target"], source, origin, decay))
     return Plan(
-        model,
+        model.to(device(single.get("device", "cpu"))),
         population,
         found.algorithm,
         found.solver,
@@ -119,6 +121,7 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
         links=found.links,
         uplink=found.uplink,
         downlink=found.downlink,
+        patience=found.patience,
         named=found.named,
         code=found.code.files,
     )
@@ -131,7 +134,8 @@ def _population(found: Draft) -> Stored | OnDemand:
     if not isinstance(population, Stored | OnDemand):
         raise InputError(f"population.source: {name} gives a {type(population).__name__}, which is no Population")
     if is_own(name):
-        population = replace(population, origin={"source": portable(name), **given})
+        plain = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+        population = replace(population, origin={"source": portable(name), **plain})
     if not table.get("pooled", False):
         return population
     if not isinstance(population, Stored):

@@ -14,14 +14,16 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Evaluation, Metric, Target, top
+from feddyn.metrics import Evaluation, Metric, Patience, Target, top
 from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
+from feddyn.settings.devices import device
 from feddyn.settings.documents import Document
-from feddyn.settings.names import ALGORITHMS, COMPRESSORS, LOSSES, MODELS, SOLVERS, SOURCES
-from feddyn.settings.schema import build, check, choose, takes
+from feddyn.settings.names import ALGORITHMS, COMPRESSORS, LOSSES, MODELS, SCHEDULES, SOLVERS, SOURCES
+from feddyn.settings.schema import build, check, choose, parameters, takes
+from feddyn.solvers import Schedule
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver
 from feddyn.wire import Compressor
@@ -51,13 +53,16 @@ class Draft:
     links: Links | None
     uplink: Compressor | None
     downlink: Compressor | None
+    patience: Patience | None
     code: Code
     named: Document
 
     @property
     def population_table(self) -> Document:
-        """The parameters of the population."""
+        """The parameters of the population; paths are seen from the setting's folder."""
         table = without(self.single.get("population", {}), "source", "pooled")
+        files = [name for name, parameter in parameters(self.source).items() if parameter.annotation is Path]
+        table |= {name: self.code.located(table[name]) for name in files if isinstance(table.get(name), str)}
         return {"seed": self.seed, **table} if takes(self.source, "seed") else table
 
     @property
@@ -77,17 +82,22 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
     for key in ("stack", "cohort"):
         if key in single:
             require_whole("", key, single[key], 1)
+    device(single.get("device", "cpu"))
     require_participation(single["participation"], single["rounds"])
     code, model, population = Code(folder), single.get("model", {}), single.get("population", {})
     named: Document = {}
 
     def part(kind: str, known: Mapping[str, Callable[..., T]], fits: Callable[[object], bool]) -> T:
         table = single[kind]
+        if kind == "solver" and not is_own(table.get("name")) and "schedule" in table:
+            table = {**table, "schedule": _schedule(table["schedule"], code)}
         made = build(code.choose(known, table, "name", kind), without(table, "name"), kind, table["name"])
         if not fits(made):
             raise InputError(f"{kind}.name: {table['name']} gives a {type(made).__name__}, which is no {kind}")
         if is_own(table["name"]):
             named[kind] = {**table, "name": portable(table["name"])}
+        elif isinstance(schedule := single[kind].get("schedule"), dict) and is_own(schedule["name"]):
+            named[kind] = {**single[kind], "schedule": {**schedule, "name": portable(schedule["name"])}}
         return made
 
     algorithm = part("algorithm", ALGORITHMS, lambda made: isinstance(made, Algorithm))
@@ -98,7 +108,8 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         named["evaluation"] |= {"devices": True} if evaluation.devices else {}
     links = build(Links, single["links"], "links") if "links" in single else None
     target = _target(single["target"]) if "target" in single else None
-    require_fitting(as_solver(solver), evaluation, target, links)
+    patience = build(Patience, single["patience"], "patience") if "patience" in single else None
+    require_fitting(as_solver(solver), evaluation, target, links, patience)
     loss = LOSSES["cross-entropy"]
     if single.get("loss", "cross-entropy") != "cross-entropy":
         loss, named["loss"] = _loss(single["loss"], code)
@@ -115,6 +126,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         links,
         _compressor(single, "uplink", code, named),
         _compressor(single, "downlink", code, named),
+        patience,
         code,
         named,
     )
@@ -134,6 +146,18 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
 def without(table: Document, *keys: str) -> Document:
     """A table without some keys."""
     return {key: value for key, value in table.items() if key not in keys}
+
+
+def _schedule(table: object, code: Code) -> Schedule:
+    where = "solver.schedule"
+    if not isinstance(table, dict):
+        raise InputError(
+            f'{where} must be a table, as in schedule = {{ name = "cosine", rounds = 200 }}, not {table!r}'
+        )
+    made = build(code.choose(SCHEDULES, table, "name", where), without(table, "name"), where, table["name"])
+    if not isinstance(made, Schedule):
+        raise InputError(f"{where}.name: {table['name']} gives a {type(made).__name__}, which is no Schedule")
+    return made
 
 
 def _target(table: Document) -> Target:

@@ -91,6 +91,14 @@ class Code:
                     "setting's [code]): change it back, or start a run of its own from a setting without [code]"
                 )
 
+    def located(self, file: str) -> Path:
+        """Where a file with data lies: as the setting says, seen from its folder or from the current one, or beside the
+        setting."""
+        given = Path(file).expanduser()
+        here, _, current = self.folders
+        places = [here / given, current / given, here / given.name]
+        return next((place for place in places if place.exists()), places[0])
+
     def _file(self, source: str, where: str) -> ModuleType:
         given = Path(source).expanduser()
         here, kept, current = self.folders

@@ -9,24 +9,30 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from feddyn.algorithms import Algorithm
+from feddyn.data.columns import sha256
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.metrics import Evaluation, Target
+from feddyn.metrics import Evaluation, Patience, Target
 from feddyn.settings.code import Code, is_own
 from feddyn.settings.names import ALGORITHMS, COMPRESSORS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
 from feddyn.settings.schema import choose, parameters
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "uplink", "downlink", "code")
-SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss")
+WIRES = ("uplink", "downlink")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", *WIRES, "code")
+SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss", "device")
 """`cohort` is what `stack` was called before."""
-PLAIN: Mapping[str, Callable[..., Any]] = {"evaluation": Evaluation, "target": Target, "links": Links}
+PLAIN: Mapping[str, Callable[..., Any]] = {
+    "evaluation": Evaluation,
+    "target": Target,
+    "links": Links,
+    "patience": Patience,
+}
 """Tables that name nothing, and what they make."""
 NAMES = {"algorithm.name", "solver.name", "model.name", "population.source"}
 NAMES |= {"uplink.name", "downlink.name", "target.gap", "model.dtype", "population.pooled"}
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
-WIRES = ("uplink", "downlink")
 ENTRY = {"label", "algorithm", "solver", *WIRES}
 OWN = Method(Algorithm, "", "code of one's own: nothing comes with it")
 
@@ -43,6 +49,16 @@ def read(path: Path) -> Document:
         raise InputError(f"the settings file {path} is not text in UTF-8") from None
     except (ValueError, RecursionError) as error:  # besides TOML's own: numbers of too many digits, tables in tables
         raise InputError(f"the settings file {path} is not valid TOML: {error}") from None
+
+
+def anchored(document: Document, folder: Path) -> Document:
+    """The same, with a table of one's own named by its absolute path and its hash: then it is the same data wherever
+    the setting is copied to."""
+    population = document.get("population")
+    if not isinstance(population, dict) or population.get("source") != "table" or "file" not in population:
+        return document
+    file = Code(folder).located(str(population["file"]))
+    return {**document, "population": {"sha256": sha256(file), **population, "file": str(file)}}
 
 
 def expand(document: Document) -> list[tuple[str, Document]]:
@@ -125,7 +141,8 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
     """Apply KEY=VALUE to every document that has the key; none has it: an error. Code is looked for in `folder`."""
     path, equals, text = words.partition("=")
     parts = path.strip().split(".")
-    if not equals or len(parts) > 2 or not all(parts):
+    nested = len(parts) == 3 and parts[:2] == ["solver", "schedule"]
+    if not equals or (len(parts) > 2 and not nested) or not all(parts):
         raise InputError(f"--set {words}: write KEY=VALUE, as in --set solver.lr=0.05")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -136,8 +153,10 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
     for single in singles:
         mine = keys(single, Code(folder))
         known |= mine
-        if ".".join(parts) in mine:
+        if ".".join(parts[:2]) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
+            if nested:
+                target = target.setdefault("schedule", {})
             target[parts[-1]] = value
             if path.strip() == "algorithm.name":  # a method may have a solver or a population of its own
                 single |= _resolve(single, {}, "algorithm")[1]
@@ -158,12 +177,17 @@ def suggestion(key: str, known: Collection[str]) -> str:
     ("did you mean 'solver.lr'?", 'known: algorithm.alpha, algorithm.name')
     """
     table, _, name = key.rpartition(".")
-    if found := sorted(other for other in known if other.rpartition(".")[2] == name):
+    if found := called(name, known):
         return f"did you mean {' or '.join(map(repr, found))}?"
     if mine := {other.rpartition(".")[2]: other for other in known if table and other.startswith(f"{table}.")}:
         close = difflib.get_close_matches(name, mine, n=1)
         return f"did you mean {mine[close[0]]!r}?" if close else f"known: {', '.join(sorted(mine.values()))}"
     return nearest(key, known)
+
+
+def called(name: str, known: Collection[str]) -> list[str]:
+    """The key of a name, or else those of that name in tables."""
+    return [name] if name in known else sorted(key for key in known if key.rpartition(".")[2] == name)
 
 
 def every_key() -> set[str]:

@@ -55,6 +55,7 @@ def load(
         on_devices={name: list(column) for name, column in record.on_devices.items()},
         seconds=record.seconds,
         path=path,
+        inputs=record.inputs,
     )
     if target := record.setting.get("target"):
         run.reached = next((line for line in run.history if line == run.first_at(target["value"])), None)
@@ -78,7 +79,7 @@ def _parts(
     metrics: Sequence[Metric],
 ) -> Parts:
     """What makes a record's vectors a model again: as its setting says, or as it is given."""
-    setting, folder = dict(record.setting), record.path
+    setting, folder = _simulated(record), record.path
     given = {metric.name: metric for metric in metrics}
     if setting.get("needs"):
         if model is None:
@@ -103,9 +104,17 @@ def _parts(
     return Parts(model, transform or _transform(record), loss or found, measured)
 
 
+def _simulated(record: RunRecord) -> dict[str, Any]:
+    """A record's setting as one that can be simulated; that of a deployment says neither rounds nor who was active."""
+    setting = dict(record.setting)
+    if setting.pop("deployment", None) is None:
+        return setting
+    return {"rounds": 1, "participation": 1.0, **setting}
+
+
 def _transform(record: RunRecord) -> Transform | None:
     """What was done to raw samples, by what the record says; an old record does not, but its data does."""
-    inputs, setting = record.inputs, dict(record.setting)
+    inputs, setting = record.inputs, _simulated(record)
     table = inputs.get("transform")
     if inputs and table is None:
         return None

@@ -25,11 +25,12 @@ from feddyn.algorithms import (
 from feddyn.data.datasets.federations import images, speeches
 from feddyn.data.datasets.published import SOURCES as IMAGES
 from feddyn.data.datasets.synthetic import synthetic
+from feddyn.data.datasets.table import table
 from feddyn.data.stored import Stored
 from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
-from feddyn.solvers import SGD, AdamW, Exact, OneStep, Solver
+from feddyn.solvers import SGD, AdamW, Cosine, Exact, OneStep, Schedule, Solver, Steps, Warmup
 from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
 
 
@@ -75,10 +76,12 @@ METHODS: Mapping[str, Method] = {
 }
 ALGORITHMS = {name: method.algorithm for name, method in METHODS.items()}
 SOLVERS: Mapping[str, Callable[..., Solver]] = {"sgd": SGD, "adamw": AdamW, "onestep": OneStep, "exact": Exact}
+SCHEDULES: Mapping[str, Callable[..., Schedule]] = {"cosine": Cosine, "steps": Steps, "warmup": Warmup}
 SOURCES: Mapping[str, Callable[..., Stored]] = {
     "synthetic": synthetic,
     **{name: partial(images, name) for name in IMAGES},
     "shakespeare": speeches,
+    "table": table,
 }
 MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "linear": zoo.linear,

@@ -104,6 +104,8 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
+    if hint is Path:
+        return isinstance(value, str | Path)
     return hint in (inspect.Parameter.empty, Any) or not isinstance(hint, type) or isinstance(value, hint)
 
 
@@ -120,6 +122,11 @@ def _say(hint: Any) -> str:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if _is_list(origin):
         return f"a list, each {_say(get_args(hint)[0])}"
-    return {float: "a number", int: "a whole number", str: "a text", bool: "true or false", dict: "a table"}.get(
-        origin or hint, str(hint)
-    )
+    return {
+        float: "a number",
+        int: "a whole number",
+        str: "a text",
+        Path: "a path",
+        bool: "true or false",
+        dict: "a table",
+    }.get(origin or hint, str(hint))

@@ -14,7 +14,7 @@ own slope: grad f_B(theta + rho g1/||g1||), g1 = grad f_B(theta), while tilt, pe
 theta. That doubles the gradients. FedDyn with it is what the code and the tables of FedSpeed's authors call FedSpeed
 (rho = 0.1, alpha = 0.1); the method that their paper (Sun et al., ICLR 2023) prints has another server.
 
-The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every).
+The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every) * s(t), with schedule s.
 
 v starts at zero every round: a device remembers nothing but what its method says. The gradient of step s is in v with
 the factor momentum^(i - s) at each step i from s on, so over n steps

@@ -1,6 +1,7 @@
 r"""What all solvers that take many small steps share: how long a step is, how many there are, and clipping.
 
-The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every).
+The step size in round t = 0, 1, ... is  lr_t = lr * lr_decay^t * (1/2)^floor(t / halve_every) * s(t), where s is the
+schedule (1 without one).
 """
 
 import math
@@ -15,6 +16,7 @@ from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError
 from feddyn.solvers.base import Batchable
 from feddyn.solvers.penalty import like
+from feddyn.solvers.schedules import Schedule
 from feddyn.solvers.work import StepwiseWork
 
 
@@ -30,6 +32,7 @@ class Stepwise(Batchable):
     clip: float | None = None
     steps: int | None = None
     halve_every: int | None = None
+    schedule: Schedule | None = None
     remedy = "a smaller lr, lr_decay below 1, clip"
 
     def require_sense(self) -> None:
@@ -44,6 +47,8 @@ class Stepwise(Batchable):
         for count, value in {**counts, "batch_size": self.batch_size, "halve_every": self.halve_every}.items():
             if value is not None:
                 require_whole(name, count, value, 1)
+        if not isinstance(self.schedule, Schedule | None):
+            raise InputError(f"{name}: schedule must be one such as Cosine(rounds=200), not {self.schedule!r}")
         if (self.epochs is None) == (self.steps is None):
             raise InputError(f"{name}: give either epochs (passes over the device's data) or steps, and not both")
 
@@ -51,9 +56,17 @@ class Stepwise(Batchable):
         """The step size in a round, counted from 0."""
         halvings = 0 if self.halve_every is None else round // self.halve_every
         try:
-            return self.lr * (self.lr_decay**round * 0.5**halvings)
+            factor = self.lr_decay**round * 0.5**halvings
+            if self.schedule is not None:
+                factor *= self._scheduled(self.schedule(round), round)
+            return self.lr * factor
         except OverflowError:  # lr_decay is above 1
             return math.inf
+
+    def _scheduled(self, factor: float, round: int) -> float:
+        """A schedule may be somebody's own."""
+        require_number(f"the schedule {type(self.schedule).__name__}", f"what it gives in round {round + 1}", factor)
+        return factor
 
     def walk(self, work: StepwiseWork) -> Iterator[tuple[Any, Scalar, Scalar]]:
         """The batch of every step, the step size, and whether the step is taken (1; for stacked devices that have

@@ -76,31 +76,42 @@ class Comparison:
         names = short(self.keys)
         title = f"{self.metric} of the {self.model} model"
         columns = [names[key] for key in self.keys] or ["method"]
-        columns += ["seeds", "status", "ran", f"{self.metric} at the end", "best"]
+        columns += ["seeds", *self._status, "ran", f"{self.metric} at the end", "best"]
         if self.target is not None:
             sign = ">=" if self.better == "higher" else "<="
             title += f", and the price of {self.metric} {sign} {self.target:.4g}"
-            columns += ["models transmitted until there", "sent until there"]
-        columns += ["sent", "time", "curve"]
+            columns += ["models to target", "sent to target"]
+        else:
+            columns += ["sent"]
+        columns += ["time", "curve"]
         rows = [self._row(variant) for variant in self.variants]
         several = any(len(variant.runs) > 1 for variant in self.variants)
         notes = ["Of several seeds: the mean (the least to the most)."] if several else []
         return Table(title, columns, rows, notes)
+
+    @property
+    def _status(self) -> list[str]:
+        """A column for how far runs are, where some are not complete."""
+        complete = all(run.status.complete for variant in self.variants for run in variant.runs)
+        return [] if complete else ["status"]
 
     def _row(self, variant: Variant) -> list[str]:
         own = flat(variant.runs[0].setting)
         cells = [words(key, own.get(key)) for key in self.keys] or [variant.label]
         histories = [self.values(run) for run in variant.runs]
         figures = [[value for _, value in history] for history in histories]
-        cells += [", ".join(map(str, variant.seeds)), ", ".join(dict.fromkeys(run.status for run in variant.runs))]
+        cells += [", ".join(map(str, variant.seeds))]
+        cells += [", ".join(dict.fromkeys(run.status for run in variant.runs))] if self._status else []
         cells += [_range([len(run.history) for run in variant.runs], str)]
         cells += [_several([row[-1] for row in figures], figure)]
         cells += [_several([best(row, self.better) for row in figures], figure)]
         if self.target is not None:
             cells += list(self._price(histories, self.target))
-        sent = [run.history[-1]["bytes_up"] + run.history[-1]["bytes_down"] for run in variant.runs]
+        else:
+            cells += [_range([AXES["bytes"][1](run.history[-1]) for run in variant.runs], volume)]
         seconds = [run.seconds for run in variant.runs if run.seconds]
-        return [*cells, _range(sent, volume), _range(seconds, duration), sparkline(self.band(variant).mean)]
+        time = duration(statistics.mean(seconds)) if seconds else "-"
+        return [*cells, time, sparkline(self.band(variant).mean)]
 
     def _price(self, histories: Sequence[Sequence[tuple[Line, float]]], target: float) -> tuple[str, str]:
         """What was transmitted until the target was reached, or more than that where it was not."""

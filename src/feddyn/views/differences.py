@@ -7,8 +7,8 @@ from feddyn.views.drawing import COLORS
 from feddyn.views.tables import visible
 
 METHODS = {name.lower(): name for name in COLORS}
-UNSAID = ("needs", "code", "stack", "cohort")
-"""Keys that follow from others, or say how a run was computed and not what."""
+UNSAID = ("needs", "code", "stack", "cohort", "population.encoding")
+"""Keys that follow from others or from the data, or say how a run was computed and not what."""
 SEEDS = ("seed", "population.seed")
 HASH = ".sha256"
 
@@ -21,7 +21,7 @@ def flat(setting: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in setting.items():
-        if not before and key in UNSAID:
+        if before + key in UNSAID:
             continue
         found |= flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {before + key: value}
     return found

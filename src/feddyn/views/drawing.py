@@ -1,5 +1,6 @@
 """What all figures share: an empty one, the methods' colours, and labels in which nothing is a formula."""
 
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import FeddynError
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLORS = {"FedDyn": "#c1272d", "SCAFFOLD": "#0071bc", "FedAvg": "#2e8b57", "FedProx": "#b8860b"}
+
+
+LONGEST = 70
+"""Characters of a label."""
 
 
 def figure(width: float, height: float) -> "Figure":
@@ -24,5 +29,5 @@ def figure(width: float, height: float) -> "Figure":
 def legend(axes: "Axes", **how: Any) -> None:
     """Labels are anybody's: nothing in them is a formula."""
     for text in axes.legend(frameon=False, **how).get_texts():
-        text.set_text(visible(text.get_text()))
+        text.set_text(shorten(visible(text.get_text()), LONGEST, placeholder=" ..."))
         text.set_parse_math(False)

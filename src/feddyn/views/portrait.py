@@ -61,11 +61,15 @@ PARTS = {
 }
 
 
+UNTOLD = ("name", "source", "memory", "sha256", "test_sha256", "encoding", "unseen")
+"""Keys that are said otherwise, or that are of no use to a reader."""
+
+
 def _part(part: object) -> str:
     """A table of a setting in one line: its name, then its other values."""
     if not isinstance(part, Mapping):
         return words("", part)
-    rest = {key: value for key, value in flat(part).items() if key not in ("name", "source", "memory", "sha256")}
+    rest = {key: value for key, value in flat(part).items() if key.partition(".")[0] not in UNTOLD}
     name = str(part.get("name", part.get("source", "in memory" if part.get("memory") else "")))
     listed = ", ".join(f"{key} {words(key, value)}" for key, value in rest.items())
     return ": ".join(piece for piece in (METHODS.get(name, name), listed) if piece)

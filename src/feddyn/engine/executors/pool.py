@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 
+from feddyn.engine.memory import keep_freed_memory
 from feddyn.engine.shield import SIGNALS
 from feddyn.errors import FeddynError
 from feddyn.round.rehearsal import confined
@@ -90,6 +91,7 @@ def _serve(function: Callable[[Any], Generator[Any, None, None]], pipe: Connecti
     """A process's life: jobs come in, (True, item) and in the end (False, None) or an error go out, until the other
     end of the pipe is closed."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out the work
     signal.signal(signal.SIGTERM, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -1,0 +1,18 @@
+"""`feddyn init`."""
+
+from pathlib import Path
+
+import click
+
+from feddyn.cli.show import say
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def init(directory: Path) -> None:
+    """Write a start into DIRECTORY: a setting with comments, a model, a metric and a small table; it runs as it is."""
+    from feddyn.settings.starter import write
+
+    for path in write(directory):
+        say(str(path))
+    say(f"to run it: feddyn run {directory / 'setting.toml'}")

@@ -1,0 +1,123 @@
+"""Tables of one's own as columns: CSV and Parquet, read by pyarrow, and NumPy's npz."""
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feddyn.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Column = npt.NDArray[Any]
+"""Numbers (whole, floating-point or yes and no), or texts; of an npz file also with more axes."""
+TEXTS = (".csv", ".tsv", ".txt")
+SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
+DELIMITERS = ",;\t"
+
+
+class Columns:
+    """The columns of a file, checked when they are asked for; rows are counted from 1, without a heading."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        if file.suffix.lower() not in SUFFIXES:
+            raise InputError(f"the table {file} is of no kind that is read here: {', '.join(SUFFIXES)}")
+        if not file.is_file():
+            raise InputError(f"there is no table {file}")
+        self._columns: Mapping[str, Any] = _arrays(file) if file.suffix.lower() == ".npz" else _table(file)
+        if not self._columns or not len(next(iter(self._columns.values()))):
+            raise InputError(f"the table {file} has no rows")
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, in their order."""
+        return list(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __getitem__(self, name: str) -> Column:
+        """A column without a gap; one that has gaps, or what is neither number nor text, is refused."""
+        if name not in self._columns:
+            raise InputError(f"the table {self.file} has no column {name!r}; {nearest(name, self.names)}")
+        column = self._columns[name]
+        array = column if isinstance(column, np.ndarray) else self._from_arrow(name, column)
+        if array.dtype.kind not in "biufU":
+            raise InputError(f"{self._where(name)} is of the type {array.dtype}: make numbers or texts of it")
+        if len(array) != len(self):
+            raise InputError(f"{self._where(name)} has {len(array)} rows, the first column {len(self)}: give one each")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            row = int(np.argwhere(~np.isfinite(array))[0][0])
+            raise InputError(f"{self._where(name)}, row {row + 1}, holds no finite number: fill it in or drop the row")
+        return array
+
+    def _from_arrow(self, name: str, column: "pyarrow.ChunkedArray") -> Column:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if column.null_count:
+            row = pc.index(column.is_null(), True).as_py()
+            raise InputError(f"{self._where(name)}, row {row + 1}, has no value: fill it in or drop the row")
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            return np.array(column.to_pylist(), dtype=np.str_)
+        if pa.types.is_decimal(kind):
+            column = column.cast(pa.float64())
+        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise InputError(f"{self._where(name)} is of the type {kind}: make numbers or texts of it")
+        return np.asarray(column.to_numpy())
+
+    def _where(self, name: str) -> str:
+        return f"the column {name!r} of {self.file}"
+
+
+def sha256(file: Path) -> str:
+    """The hash of a file that is there."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"the table {file} cannot be read: {error.strerror}") from None
+
+
+def _table(file: Path) -> "Mapping[str, pyarrow.ChunkedArray]":
+    try:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+    except ImportError:
+        raise InputError("tables are read by pyarrow: pip install 'feddyn[table]'") from None
+    try:
+        if file.suffix.lower() in TEXTS:
+            with file.open(encoding="utf-8-sig") as stream:
+                heading = stream.readline()
+            parsing = csv.ParseOptions(delimiter=max(DELIMITERS, key=heading.count))
+            found = csv.read_csv(
+                file, parse_options=parsing, convert_options=csv.ConvertOptions(strings_can_be_null=True)
+            )
+        else:
+            found = parquet.read_table(file)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"the table {file} cannot be read: {str(error).splitlines()[0]}") from None
+    names = found.column_names
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"the table {file} has two columns {min(twice)!r}: rename one of them")
+    return dict(zip(names, found.columns, strict=True))
+
+
+def _arrays(file: Path) -> Mapping[str, Column]:
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"the table {file} cannot be read: {error}") from None
+    if scalar := next((name for name, array in arrays.items() if array.ndim == 0), None):
+        raise InputError(f"the array {scalar!r} of {file} is a single number: give one a row")
+    return arrays

@@ -1,0 +1,221 @@
+"""The page of a leaderboard, made of the records that are there: what every method came to, and who wins where."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from feddyn.metrics import Better, reaches, worst_tenth
+from feddyn.records.layout import Status
+from feddyn.records.reader import RunRecord
+from feddyn.search.board import PART, Board, Contest, finished, level
+from feddyn.search.space import grid
+from feddyn.views.tables import Table, duration, figure, volume
+
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""Quantiles of Student's t at 97.5%, by degrees of freedom from 1; beyond, the last one is on the safe side."""
+
+WORDS = """# Leaderboard
+
+Every method tries its candidates in every setting, with a seed that is used for nothing else. The best one, judged by
+the best of its models (the server's, the mean of the active, the mean of all devices), then runs with the seeds
+{seeds}. Each seed has its own data split, schedule, initial model and batches, the same for all methods, and all of
+them do the same local work, the setting's.
+
+Figures are means over the seeds, with the standard deviation after ±. A run's figure is the mean over the last
+{part}% of its rounds that were evaluated. *At so many bytes* is what was reached when all devices together had sent and
+got as much as the most frugal method did in all its rounds. The worst tenth is of the server's model on the devices'
+own samples. There is no validation set: candidates are chosen by the same test samples, with other devices and another
+start.
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method in a setting: its tuned values, the model that it is judged by, and its records by their seeds."""
+
+    label: str
+    words: str
+    model: str
+    records: Mapping[int, RunRecord]
+
+    def value(self, seed: int, rounds: int | None = None) -> float:
+        """What it came to with a seed, in all or in so many rounds."""
+        return level(self.records[seed], self.model, rounds).value
+
+    @property
+    def values(self) -> list[float]:
+        """What it came to, seed by seed; those that diverged have none."""
+        return [value for seed in self.records if math.isfinite(value := self.value(seed))]
+
+    @property
+    def bytes(self) -> float:
+        """What all devices sent and got in a whole run, in the mean; 0 where no run was completed."""
+        ended = [r.history[-1] for r in self.records.values() if r.status is not Status.DIVERGED]
+        return _mean([line["bytes_up"] + line["bytes_down"] for line in ended])
+
+
+def standings(board: Board, contest: Contest) -> list[Standing]:
+    """All methods of which a run has ended, the best first."""
+    found = []
+    for label in contest.methods:
+        tuned = board.tuned(contest, label)
+        records = {seed: finished(job.path) for seed, job in board.runs(contest, label).items()}
+        ended = {seed: record for seed, record in records.items() if record is not None}
+        if tuned and ended:
+            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned[0].items()]
+            found.append(Standing(label, ", ".join(said) or "-", tuned[1], ended))
+    up = _better(found) == "higher"
+    return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
+
+
+def table(board: Board, contest: Contest) -> Table:
+    """A row a method."""
+    found = standings(board, contest)
+    metric = _metric(found)
+    budget = min((one.bytes for one in found if one.bytes), default=0.0)
+    columns = ["method", "tuned", "model", f"{metric} at the end", f"{metric} at {volume(int(budget))}"]
+    columns += [f"rounds to {contest.target:g}"] if contest.target is not None else []
+    columns += [f"{metric}, worst tenth of devices", "gradients", "seconds", "seeds"]
+    least = min((_gradients(one) for one in found), default=1.0)
+    rows = []
+    for one in found:
+        lost = len(one.records) - len(one.values)
+        row = [one.label, one.words, one.model, _spread(one.values), _spread(_at_bytes(one, budget))]
+        row += [_reached(one, contest.target)] if contest.target is not None else []
+        row += [_spread(_worst(one, metric)), f"{_gradients(one) / least:.2f}x"]
+        row += [duration(statistics.mean(record.seconds for record in one.records.values()))]
+        rows.append([*row, f"{len(one.records)}" + (f" ({lost} diverged)" if lost else "")])
+    missing = [label for label in contest.methods if label not in {one.label for one in found}]
+    notes = [f"Not run yet: {', '.join(missing)}."] if missing else []
+    return Table(contest.name, columns, rows, notes)
+
+
+def summary(board: Board) -> Table:
+    """Who wins where: the leader of each setting, who cannot be told from it, and how far FedDyn is behind."""
+    rows = []
+    for contest in board.contests:
+        found = standings(board, contest)
+        if not found or not found[0].values:
+            rows.append([contest.name, "not run", "-", "-", "-"])
+            continue
+        leader, *others = found
+        level_with = [one.label for one in others if one.values and not _apart(leader, one)]
+        first = next((one for one in found if one.label == board.first), None)
+        behind = "-" if first is None else "leads" if first is leader else _interval(leader, first)
+        seeds = str(min(len(one.records) for one in found))
+        rows.append([contest.name, leader.label, ", ".join(level_with) or "nobody", behind, seeds])
+    columns = ["setting", "leader", "cannot be told from it", f"{board.first} is behind it by", "seeds"]
+    note = (
+        "Differences are paired by seed; after them stands the half-width of Student's 95% interval. Methods whose "
+        "interval has 0 in it cannot be told from the leader. Nothing is corrected for the number of comparisons, and "
+        "the leader was chosen by the same runs, which flatters it."
+    )
+    return Table("who wins where", columns, rows, [note])
+
+
+def space(board: Board) -> Table:
+    """What was searched for every method, the same in every setting."""
+    rows = []
+    for label, method in board.contests[0].methods.items():
+        lists = [f"{key} in {', '.join(f'{value:g}' for value in values)}" for key, values in _lists(method.space)]
+        rows.append([label, "; ".join(lists) or "nothing", str(len(grid(method)))])
+    title = f"the search space: at most {board.trials} candidates of each method, all with the seed {board.tuning_seed}"
+    return Table(title, ["method", "values", "candidates"], rows)
+
+
+def page(board: Board) -> str:
+    """All of it in Markdown."""
+    words = WORDS.format(seeds=", ".join(map(str, board.seeds)), part=100 // PART)
+    tables = [summary(board), *(table(board, contest) for contest in board.contests if standings(board, contest))]
+    return "\n".join([words, *(each.markdown() for each in (*tables, space(board)))])
+
+
+def _lists(space: Mapping[str, object]) -> list[tuple[str, list[float]]]:
+    return [(key, values) for key, values in space.items() if isinstance(values, list)]
+
+
+def _better(found: Sequence[Standing]) -> Better:
+    evaluated = (record for one in found for record in one.records.values() if record.evaluated)
+    return next((record.better for record in evaluated), "higher")
+
+
+def _metric(found: Sequence[Standing]) -> str:
+    evaluated = (record for one in found for record in one.records.values() if record.evaluated)
+    return next((record.headline[1] for record in evaluated), "figure")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.mean(values) if values else 0.0
+
+
+def _gradients(one: Standing) -> float:
+    """Of single samples, a round."""
+    return _mean([r.history[-1]["gradients"] / len(r.history) for r in one.records.values() if r.history]) or 1.0
+
+
+def _at_bytes(one: Standing, budget: float) -> list[float]:
+    """What it had come to when so many bytes were sent."""
+    values = []
+    for seed, record in one.records.items():
+        within = [line["round"] for line in record.history if line["bytes_up"] + line["bytes_down"] <= budget]
+        values.append(one.value(seed, max(within, default=0)))
+    return [value for value in values if math.isfinite(value)]
+
+
+def _reached(one: Standing, target: float) -> str:
+    """The rounds until the target, of the seeds that reached it."""
+    rounds = []
+    for record in one.records.values():
+        metric, lines = record.headline[1] if record.evaluated else "", record.evaluated
+        hits = (line["round"] for line in lines if reaches(line["models"][one.model][metric], target, record.better))
+        rounds += [hit] if (hit := next(hits, None)) else []
+    few = "" if len(rounds) == len(one.records) else f" ({len(rounds)} of {len(one.records)} seeds)"
+    return f"{statistics.mean(rounds):.0f}{few}" if rounds else "-"
+
+
+def _worst(one: Standing, metric: str) -> list[float]:
+    values = [record.on_devices[metric] for record in one.records.values() if metric in record.on_devices]
+    return [worst_tenth(each, _better([one])) for each in values]
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    return figure(statistics.mean(values)) + (f" ± {figure(statistics.stdev(values))}" if len(values) > 1 else "")
+
+
+def _differences(leader: Standing, other: Standing) -> list[float]:
+    """How far another one is behind, seed by seed."""
+    both = [seed for seed in leader.records if seed in other.records]
+    pairs = [(leader.value(seed), other.value(seed)) for seed in both]
+    sign = 1 if _better([leader]) == "higher" else -1
+    return [sign * (a - b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
+
+
+def half_width(differences: Sequence[float]) -> float:
+    """Half of Student's 95% interval of the mean of some differences.
+
+    >>> round(half_width([1.0, 2.0, 3.0]), 3)
+    2.484
+    """
+    count = len(differences)
+    if count < 2:
+        return math.inf
+    return STUDENT[min(count - 1, len(STUDENT)) - 1] * statistics.stdev(differences) / math.sqrt(count)
+
+
+def _apart(leader: Standing, other: Standing) -> bool:
+    """Whether a method that diverges less often, or is better in the mean by more than chance, leads."""
+    if len(other.values) < len(other.records):
+        return True
+    differences = _differences(leader, other)
+    return bool(differences) and _mean(differences) > half_width(differences)
+
+
+def _interval(leader: Standing, other: Standing) -> str:
+    differences = _differences(leader, other)
+    if not differences:
+        return "it diverged"
+    width = half_width(differences)
+    return figure(_mean(differences)) + ("" if math.isinf(width) else f" ± {figure(width)}")

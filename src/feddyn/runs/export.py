@@ -1,0 +1,95 @@
+"""A trained model as a file for others: PyTorch's, safetensors, or ONNX."""
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from feddyn.data.transforms import Transform
+from feddyn.errors import FeddynError, InputError, nearest
+from feddyn.records.files import home
+
+
+class Whole(nn.Module):
+    """A model that takes raw samples: what is done to them comes first."""
+
+    def __init__(self, model: nn.Module, transform: Transform | None):
+        super().__init__()
+        self.model, self._transform = model, transform
+        self._dtype = next(model.parameters()).dtype
+
+    def forward(self, samples: torch.Tensor) -> torch.Tensor:
+        inputs = samples if self._transform is None else self._transform(samples, self._dtype)
+        return torch.as_tensor(self.model(inputs))
+
+
+def export(model: nn.Module, transform: Transform | None, inputs: Mapping[str, Any], path: Path) -> Path:
+    """Write a model to a new file, in the form that its name ends in: .pt and .safetensors have the state_dict, .onnx
+    the whole computation from raw samples (as the record's `inputs` describe them) on."""
+    path = home(path)
+    if path.suffix not in WRITERS:
+        hint = nearest(path.suffix, WRITERS)
+        raise InputError(f"{path}: models are written as {', '.join(WRITERS)}, by the end of the name; {hint}")
+    if path.exists():
+        raise InputError(f"{path} exists: nothing is overwritten, choose another name")
+    try:
+        WRITERS[path.suffix](Whole(model, transform), inputs, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
+def _torch(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
+    torch.save(whole.model.state_dict(), path)
+
+
+def _safetensors(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
+    tensors = {name: value for name, value in whole.model.state_dict().items() if isinstance(value, torch.Tensor)}
+    save_file({name: value.contiguous().clone() for name, value in tensors.items()}, path)  # tied ones each by itself
+
+
+def _onnx(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
+    if find_spec("onnx") is None or find_spec("onnxscript") is None:
+        raise FeddynError("ONNX needs packages that are not installed: pip install 'feddyn[onnx]'")
+    sample = inputs.get("sample", {})
+    if "shape" not in sample:
+        known = f"are {sample['form']}" if sample else "are not described in its record"
+        raise InputError(f"ONNX export is for models of one array of samples; those of this run {known}: use .pt")
+    dtype = getattr(torch, sample["dtype"])
+    # raw floating-point samples are given to the model in its own type
+    example = torch.zeros(2, *sample["shape"], dtype=whole._dtype if dtype.is_floating_point else dtype)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it lists operators of other packages that are not installed
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                whole.cpu(),
+                (example,),
+                path,
+                dynamo=True,
+                dynamic_shapes=({0: torch.export.Dim.DYNAMIC},),
+                input_names=["samples"],
+                output_names=["outputs"],
+                external_data=False,
+                verbose=False,
+            )
+    except Exception as error:  # whatever the exporter meets in somebody's network
+        path.unlink(missing_ok=True)
+        words = str(error).strip().splitlines()
+        raise FeddynError(f"PyTorch cannot export this model to ONNX: {words[0] if words else error!r}") from error
+    finally:
+        logging.disable(before)
+
+
+WRITERS: Mapping[str, Callable[[Whole, Mapping[str, Any], Path], None]] = {
+    ".pt": _torch,
+    ".safetensors": _safetensors,
+    ".onnx": _onnx,
+}

@@ -1,0 +1,56 @@
+"""Other data for a trained model to be evaluated on."""
+
+from pathlib import Path
+
+import numpy as np
+
+from feddyn.data.datasets import sources
+from feddyn.data.datasets.published import SOURCES
+from feddyn.data.datasets.table import again
+from feddyn.data.population import Population
+from feddyn.errors import InputError, nearest
+from feddyn.records.files import home
+from feddyn.runs.run import Run
+from feddyn.settings.building import plans
+
+
+def data_for(run: Run, named: str | None) -> Population:
+    """What a run is to be evaluated on: its own data again (None), the test set of a published data set by its name, a
+    table with the columns of the run's own table, which is encoded as that was, or an npz file with the arrays `x`, `y`
+    and, if there are several devices, `device`."""
+    if named is None:
+        return _own(run)
+    if named in SOURCES:
+        arrays = sources.load(named)
+        return Population.from_arrays(arrays.test_x, arrays.test_y, np.zeros(len(arrays.test_y), dtype=np.int64))
+    path = home(Path(named))
+    if not path.exists():
+        hint = nearest(named, SOURCES)
+        raise InputError(f"there is no file {named}, nor a data set of that name with a test set of images; {hint}")
+    population = run.setting.get("population", {})
+    if population.get("source") == "table":
+        return again(population, path)
+    if path.suffix != ".npz":
+        raise InputError(f"{path}: give an npz file with the arrays x, y and device, or the name of a data set")
+    return _arrays(path)
+
+
+def _own(run: Run) -> Population:
+    """The population that the run's setting describes."""
+    if run.setting.get("needs") or run.path is None:
+        raise InputError("the run's own data existed only in memory: name other data to evaluate it on")
+    ((_, plan),) = plans(dict(run.setting), folder=run.path)
+    return plan.population
+
+
+def _arrays(path: Path) -> Population:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            found = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read as an npz file: {error}") from None
+    if missing := [name for name in ("x", "y") if name not in found]:
+        raise InputError(f"{path} has no array {missing[0]!r}; it has {', '.join(found) or 'none'}")
+    return Population.from_arrays(
+        found["x"], found["y"], found.get("device", np.zeros(len(found["y"]), dtype=np.int64))
+    )

@@ -1,0 +1,181 @@
+"""Tables of one's own: every row goes to its device, encoded as it should be, and what is missing is named."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import feddyn
+from feddyn.data.columns import Columns
+from feddyn.data.datasets.table import again, table
+from feddyn.data.stored import Stored
+
+pa = pytest.importorskip("pyarrow")
+
+TEXT = """hospital,age,sex,ill,when
+north,40,f,no,2024-01-01
+south,50,m,yes,2024-01-02
+north,60,m,yes,2024-01-03
+south,70,f,no,2024-01-04
+south,30,f,no,2024-01-05
+"""
+AGES = np.array([40, 50, 60, 70, 30])
+HOW: dict[str, Any] = {"device": "hospital", "label": "ill", "features": ["age", "sex"]}
+
+
+def written(folder: Path, text: str = TEXT, name: str = "data.csv") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def test_columns_become_samples_of_their_devices(tmp_path: Path) -> None:
+    """Numbers by mean 50 and deviation sqrt(200), texts as fields in sorted order, classes in sorted order."""
+    population = table(file=written(tmp_path), **HOW)
+    assert population.names == ("north", "south")
+    assert population.sizes == [2, 3]
+    x, y = population.samples(1)
+    ages = (np.array([50, 70, 30]) - 50) / np.sqrt(200)
+    assert np.allclose(x, np.c_[ages, [0, 1, 1], [1, 0, 0]], atol=1e-6)
+    assert y.tolist() == [1, 0, 0]
+    assert population.origin["classes"] == ["no", "yes"]
+    assert population.origin["encoding"] == {
+        "age": {"mean": 50.0, "deviation": 14.1421356},
+        "sex": {"values": ["f", "m"]},
+    }
+    unscaled = table(file=tmp_path / "data.csv", **HOW, scale=False)
+    assert unscaled.samples(1)[0][:, 0].tolist() == [50, 70, 30]
+
+
+def _save(kind: str, folder: Path) -> Path:
+    file = folder / f"data.{kind}"
+    if kind == "npz":
+        found = Columns(written(folder))
+        arrays: Any = {name: found[name] for name in found.names if name != "when"}
+        np.savez(file, **arrays)
+    elif kind == "parquet":
+        from pyarrow import csv, parquet
+
+        read = csv.read_csv(written(folder))
+        parquet.write_table(read.set_column(2, "sex", read["sex"].dictionary_encode()), file)
+    else:
+        written(folder, TEXT.replace(",", ";" if kind == "csv" else "\t"), file.name)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz", "tsv", "csv"])
+def test_all_kinds_of_files_give_the_same(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    plain = table(file=written(tmp_path / "other"), **HOW)
+    assert table(file=_save(kind, tmp_path), **HOW).sha256() == plain.sha256()
+
+
+def test_an_array_with_more_axes_is_taken_as_it_is(tmp_path: Path) -> None:
+    images = np.arange(4 * 2 * 3, dtype=np.uint8).reshape(4, 2, 3)
+    np.savez(tmp_path / "a.npz", image=images, y=[0, 1, 0, 1], site=["b", "b", "a", "a"], age=[1, 2, 3, 4])
+    population = table(file=tmp_path / "a.npz", device="site", label="y", features=["image"])
+    assert np.array_equal(population.samples(0)[0], images[2:])
+    with pytest.raises(feddyn.InputError, match="arrays are features alone"):
+        table(file=tmp_path / "a.npz", device="site", label="y", features=["image", "age"])
+
+
+def test_the_test_set_is_a_fraction_of_every_device(tmp_path: Path) -> None:
+    rows = [f"{'ab'[i % 2]},{i},{i % 3 % 2}" for i in range(80)]
+    file = written(tmp_path, "\n".join(["who,x,y", *rows]))
+
+    def drawn(seed: int) -> tuple[Stored, set[float]]:
+        found = table(file=file, device="who", label="y", test=0.25, seed=seed, scale=False)
+        assert found.test is not None
+        return found, set(found.test[0][:, 0].tolist())
+
+    (population, held_out), (_, other) = drawn(0), drawn(1)
+    assert population.sizes == [30, 30]
+    assert len(held_out) == 20
+    assert sum(value % 2 == 0 for value in held_out) == 10
+    assert held_out | set(population.x[:, 0].tolist()) == set(range(80))
+    assert held_out == drawn(0)[1] != other
+    training = [value for value in range(80) if value not in held_out]
+    scaled = table(file=file, device="who", label="y", test=0.25, seed=0).origin["encoding"]["x"]
+    assert scaled["mean"] == pytest.approx(np.mean(training), rel=1e-8)
+
+
+def test_a_column_or_a_second_file_is_the_test_set(tmp_path: Path) -> None:
+    rows = TEXT.splitlines()
+    for words in (("train", "test"), ("0", "1"), ("false", "true")):
+        part = [rows[0] + ",part", *(f"{row},{words[i == 1]}" for i, row in enumerate(rows[1:]))]
+        population = table(file=written(tmp_path, "\n".join(part)), **HOW, test="part")
+        assert population.sizes == [2, 2]
+        assert population.test is not None
+        assert population.test[1].tolist() == [1]
+    train, test = ([rows[0], *some] for some in (rows[1:5], rows[5:]))
+    written(tmp_path, "\n".join(test), "held.csv")
+    population = table(file=written(tmp_path, "\n".join(train)), **HOW, test="held.csv", scale=False)
+    assert population.test is not None
+    assert population.test[0].tolist() == [[30, 1, 0]]
+    assert len(population.origin["test_sha256"]) == 64
+
+
+def test_labels_may_be_numbers_or_several(tmp_path: Path) -> None:
+    file = written(tmp_path, "who,x,a,b,c\nu,1.5,0,1,2.5\nv,2.5,1,1,3.5\n")
+    numbers = table(file=file, device="who", label="c", features=["x"])
+    assert numbers.y.tolist() == [[2.5], [3.5]]
+    several = table(file=file, device="who", label=["a", "b"], features=["x"])
+    assert several.y.tolist() == [[0, 1], [1, 1]]
+    counted = table(file=file, device="who", label="a", features=["x"], task="numbers")
+    assert counted.y.tolist() == [[0], [1]]
+    kinds = table(file=file, device="who", label="a", features=["b", "x"], categories=["x"])
+    assert kinds.origin["encoding"]["x"] == {"values": [1.5, 2.5]}
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "sentence"),
+    [
+        (TEXT.replace("60", ""), {}, "the column 'age' of .*data.csv, row 3, has no value"),
+        (TEXT.replace("60", "nan"), {}, "the column 'age' of .*, row 3, "),
+        (TEXT.replace("70,f", "70,"), {}, "the column 'sex' of .*, row 4, has no value"),
+        (TEXT.replace("south,50", ",50"), {}, "the column 'hospital' of .*, row 2, has no value"),
+        (TEXT, {"features": None}, "the column 'when' of .* is of the type date32"),
+        (TEXT, {"label": "il"}, "no column 'il'; did you mean 'ill'"),
+        (TEXT, {"features": ["age", "ill"]}, "'ill' is the device, a label or the test"),
+        (TEXT, {"test": 1.5}, "between 0 and 1"),
+        (TEXT, {"test": 0.01}, "leaves no row for the test"),
+        (TEXT, {"test": "part"}, "neither a column of .* nor a file"),
+        (TEXT, {"test": "sex", "features": ["age"]}, "row 1, holds 'f': the column that says what is for the test"),
+        (TEXT, {"test": "gone.csv"}, "gone.csv cannot be read: No such file"),
+        (TEXT, {"categories": ["ages"]}, "categories names 'ages'"),
+        (TEXT, {"label": ["ill", "age"], "features": ["sex"]}, "the label 'ill' has texts"),
+        (TEXT, {"sha256": "0" * 64}, "has changed since the run was begun"),
+        ("hospital,age\nnorth", {}, "cannot be read: CSV parse error"),
+        ("hospital,age,sex,ill\n", {}, "has no rows"),
+        (TEXT.replace("hospital,age", "hospital,sex"), {}, "two columns 'sex'"),
+        ("hospital,age,sex,ill\na,1,f,0.5\n", {"task": "classes"}, "has fractions"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(text: str, how: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(feddyn.InputError, match=sentence):
+        table(file=written(tmp_path, text), **{**HOW, **how})
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(feddyn.InputError, match="of no kind that is read here"):
+        Columns(written(tmp_path, TEXT, "data.xlsx"))
+    with pytest.raises(feddyn.InputError, match=r"data.parquet cannot be read"):
+        Columns(written(tmp_path, TEXT, "data.parquet"))
+    with pytest.raises(feddyn.InputError, match=r"data.npz cannot be read"):
+        Columns(written(tmp_path, TEXT, "data.npz"))
+    np.savez(tmp_path / "object.npz", a=np.array([{}], dtype=object))
+    with pytest.raises(feddyn.InputError, match=r"object.npz cannot be read"):
+        Columns(tmp_path / "object.npz")
+
+
+def test_other_rows_are_encoded_alike(tmp_path: Path) -> None:
+    origin = table(file=written(tmp_path), **HOW).origin
+    rows = TEXT.splitlines()
+    other = again(origin, written(tmp_path, "\n".join([rows[0], rows[3], rows[1]]), "other.csv"))
+    assert np.allclose(other.samples(0)[0], [[(60 - 50) / 200**0.5, 0, 1], [(40 - 50) / 200**0.5, 1, 0]], atol=1e-6)
+    assert other.y.tolist() == [1, 0]
+    with pytest.raises(feddyn.InputError, match="row 1, holds 'x', which is not among the values that are known: f, m"):
+        again(origin, written(tmp_path, f"{rows[0]}\nnorth,3,x,no,2024-01-01", "other.csv"))
+    alone = again(origin, written(tmp_path, "age,sex,ill\n3,f,no\n", "other.csv"))
+    assert alone.names == ("everybody",)

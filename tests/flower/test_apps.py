@@ -1,0 +1,173 @@
+"""The apps that Flower runs, with its messages but without its processes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import feddyn
+from feddyn.data.stored import Stored
+from tests.conftest import make_logistic
+
+pytest.importorskip("flwr", reason="Flower is not installed: pip install 'feddyn[flower]'")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from torch import nn
+
+from feddyn.flower import Rules, client_app, server_app
+from feddyn.flower.apps import Service, serve
+from feddyn.flower.letters import BadLetterError, Letter
+from feddyn.flower.wire import content, letter_in
+from feddyn.settings import deploying
+from tests.flower.grid import TownGrid
+
+METHOD = feddyn.FedDyn(0.1)
+SGD = feddyn.SGD(0.1, epochs=1, batch_size=8)
+SETTING = """
+seed = 2
+rounds = 4
+participation = 2
+[model]
+name = "linear"
+dtype = "float64"
+[population]
+source = "synthetic"
+kind = "type3"
+devices = 3
+samples = 20
+features = 5
+classes = 3
+[algorithm]
+name = "feddyn"
+alpha = 0.1
+[solver]
+lr = 0.1
+epochs = 1
+batch_size = 5
+"""
+
+
+def served(app: Any) -> Service:
+    """What a server's app makes of its objects."""
+    (make,) = [cell.cell_contents for cell in app._main.__closure__]
+    service = make()
+    assert isinstance(service, Service)
+    return service
+
+
+@pytest.fixture(autouse=True)
+def a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages belong to a run of Flower's, of which a process has one."""
+    for name in ("_run_id", "_node_id", "_task_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+@pytest.fixture
+def three() -> Stored:
+    return make_logistic([10, 24, 15])
+
+
+def nodes(root: Path, count: int) -> dict[str, dict[str, Any]]:
+    return {f"site-{k}": {"partition-id": k, "state-dir": str(root / f"disk-{k}")} for k in range(count)}
+
+
+def test_apps_from_objects(three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+    """A run's configuration changes the terms; the record is one that can be loaded and used."""
+    client = client_app(METHOD, SGD, logistic, lambda site: three.samples(site["partition-id"]))
+    server = server_app(METHOD, logistic, Rules(rounds=2), test=(three.x, three.y))
+    grid = TownGrid(client, nodes(tmp_path, 3))
+    serve(grid, {"out": str(tmp_path / "out"), "rounds": 3, "sites": 3, "deadline": 0}, served(server))
+    simulated = feddyn.simulate(logistic, three, METHOD, SGD, participation=1.0, rounds=3, stack=1)
+    run = feddyn.load(tmp_path / "out", model=logistic)
+    assert torch.equal(run.models["server"], simulated.models["server"])
+    assert run.history[-1]["models"]["server"]["accuracy"] == simulated.history[-1]["models"]["server"]["accuracy"]
+    assert run.model("server").state_dict().keys() == logistic.state_dict().keys()
+
+
+def test_a_directory_is_needed(logistic: nn.Module, tmp_path: Path) -> None:
+    grid = TownGrid(client_app(METHOD, SGD, logistic, lambda _: ([], [])), {})
+    with pytest.raises(feddyn.InputError, match="where the federation is kept"):
+        serve(grid, {"out": "relative"}, served(server_app(METHOD, logistic, Rules(rounds=1))))
+
+
+def test_apps_from_a_settings_file(tmp_path: Path) -> None:
+    """The same bits as `feddyn run` with stack = 1; and the network is made again from the record alone."""
+    file = tmp_path / "setting.toml"
+    file.write_text(SETTING)
+    grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
+    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    plan = deploying.deployable(file)
+    simulated = feddyn.simulate(
+        plan.model, plan.population, plan.algorithm, plan.solver, participation=2, rounds=4, seed=2, stack=1
+    )
+    run = feddyn.load(tmp_path / "out")
+    assert torch.equal(run.models["server"], simulated.models["server"])
+    assert [line["models"]["server"] for line in run.history] == [h["models"]["server"] for h in simulated.history]
+    assert isinstance(run.model("server"), nn.Module)
+    assert run.setting["deployment"] == {"engine": "flower"}
+
+
+def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "setting.toml"
+    file.write_text(SETTING + "[links]\nlost = 0.1\n")
+    with pytest.raises(feddyn.InputError, match="which are simulated"):
+        deploying.deployable(file)
+    file.write_text(SETTING)
+    with pytest.raises(feddyn.InputError, match="partition-id=0 to 2, not 7"):
+        deploying.alone(deploying.deployable(file).population, 7)
+
+
+def test_hostile_messages_are_refused_and_the_run_goes_on(three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+    """Of every kind one round; in each the others alone are counted."""
+    raw: dict[str, Any] = {"dtype": "<f8", "shape": (15,), "stype": "feddyn.raw", "data": bytes(120)}
+    arrays = [
+        {**raw, "data": bytes(119)},
+        {**raw, "data": b""},
+        {**raw, "shape": (2**40,)},
+        {**raw, "shape": (-15,)},
+        {**raw, "shape": (3, 5)},
+        {**raw, "dtype": "|O"},
+        {**raw, "stype": "numpy.ndarray"},
+    ]
+    forged: list[Any] = [ArrayRecord({"theta": Array(**array)}) for array in arrays]
+    forged += [ConfigRecord({"theta": 1}), ArrayRecord({f"v{i}": Array(np.zeros(1)) for i in range(99)})]
+
+    class Mischief:
+        """Changes what the second site sends in each round."""
+
+        def __init__(self) -> None:
+            self.left = list(forged)
+
+        def __call__(self, name: str, message: Message, reply: Message) -> Message:
+            if name != "site-1" or not reply.content["vectors"]:
+                return reply
+            if self.left:
+                reply.content["vectors"] = self.left.pop()
+                return reply
+            return Message(Error(code=0, reason="gone"), reply_to=message)
+
+    client = client_app(METHOD, SGD, logistic, lambda site: three.samples(site["partition-id"]))
+    grid = TownGrid(client, nodes(tmp_path, 3))
+    grid.forge = Mischief()
+    rounds = len(forged) + 1
+    service = served(server_app(METHOD, logistic, Rules(rounds=rounds, sites=3)))
+    serve(grid, {"out": str(tmp_path / "out")}, service)
+    history = feddyn.load(tmp_path / "out").history
+    assert [line["active"] for line in history] == [[0, 2]] * rounds
+    assert [line["refused"] for line in history] == [[1]] * len(forged) + [[]]
+    assert history[-1]["lost"] == [1]
+
+
+def test_letters_survive_the_wire() -> None:
+    vectors = {"a": np.arange(3.0), "b": np.arange(2, dtype=np.float32), "none": np.zeros(0)}
+    letter = Letter("train", {"ticket": "t", "round": 3, "share": 0.1}, vectors)
+    back = letter_in(Message(content(letter), dst_node_id=1, message_type="train"))
+    assert (back.kind, back.words) == (letter.kind, letter.words)
+    for name, vector in vectors.items():
+        assert back.vectors[name].dtype == vector.dtype
+        assert np.array_equal(back.vectors[name], vector)
+    with pytest.raises(BadLetterError):
+        letter_in(Message(RecordDict(), dst_node_id=1, message_type="train"))
