@@ -101,6 +101,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("data", "models"):  # which texts point into
+        return import_module(f"feddyn.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'feddyn' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

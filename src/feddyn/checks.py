@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from feddyn.errors import InputError
 
 LARGEST = 2**63 - 1
-"""Of whole numbers: the largest that TOML has."""
+"""The largest whole number that TOML has."""
 
 
 def require_number(where: str, name: str, value: object, *, zero: bool = False, below: float = math.inf) -> None:

@@ -120,6 +120,30 @@ def test_the_best_of_a_search_finds_its_data(mine: Path, feddyn_: Any) -> None:
     assert feddyn_("run", "found/best.toml", "--out", "best", "--workers", 1) == 0
 
 
+@pytest.mark.parametrize(
+    ("label", "loss", "outputs"),
+    [("ill", "binary-cross-entropy", 1), (["a", "b"], "binary-cross-entropy", 2), ("age", "mse", 1)],
+    ids=["two classes", "several labels", "a number"],
+)
+def test_other_targets_train_with_the_network_that_they_need(
+    label: Any, loss: str, outputs: int, mine: Path, feddyn_: Any
+) -> None:
+    rows = (mine / "data.csv").read_text().splitlines()
+    marked = [f"{row},{i % 2},{int('yes' in row)}" for i, row in enumerate(rows[1:])]
+    (mine / "data.csv").write_text("\n".join([rows[0] + ",a,b", *marked]))
+    text = (mine / "setting.toml").read_text().partition("[target]")[0].replace('metrics = ["model.py:f1"]', "")
+    listed = str(label).replace("'", '"') if isinstance(label, list) else f'"{label}"'
+    task = '\ntask = "numbers"' if label == "age" else ""
+    text = text.replace('label = "ill"', f"label = {listed}{task}").replace(
+        "rounds = 20", f'rounds = 2\nloss = "{loss}"'
+    )
+    (mine / "other.toml").write_text(text)
+    assert feddyn_("run", mine / "other.toml", "--workers", 1, "--out", mine / "other") == 0
+    run = feddyn.load(mine / "other")
+    assert run.setting["model"]["classes"] == outputs
+    assert ("accuracy" in run.history[-1]["models"]["all"]) == (loss != "mse")
+
+
 def test_a_source_of_ones_own_gets_paths_from_its_settings_folder(mine: Path) -> None:
     """A parameter that is a pathlib.Path is looked for beside the setting, and recorded as a whole."""
     (mine / "source.py").write_text(

@@ -16,7 +16,7 @@ class Cost(NamedTuple):
     wasted: int = 0
 
     def plus(self, other: "Cost") -> "Cost":
-        """The cost of both."""
+        """The sum of two costs."""
         return Cost(*(a + b for a, b in zip(self, other, strict=True)))
 
 

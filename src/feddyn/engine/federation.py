@@ -174,7 +174,7 @@ class Federation:
 
     @property
     def ever_active(self) -> list[int]:
-        """The devices that the store has."""
+        """The devices that were active at any time, in order."""
         return sorted(self.store.slots)
 
     def step(self, round: int, answers: Answers) -> None:

@@ -150,7 +150,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _gradients(one: Standing) -> float:
-    """Of single samples, a round."""
+    """Gradients of single samples, a round."""
     return _mean([r.history[-1]["gradients"] / len(r.history) for r in one.records.values() if r.history]) or 1.0
 
 

@@ -23,7 +23,7 @@ def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:
 
 
 def integer(seed: int, purpose: Purpose, *where: int) -> int:
-    """A seed of 63 bits."""
+    """The seed of a purpose at a place, as a number of 63 bits."""
     return int(derive(seed, purpose, *where).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

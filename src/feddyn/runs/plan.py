@@ -105,7 +105,7 @@ class Plan:
         return self.patience is not None or (self.target is not None and self.target.stop)
 
     def sampler(self) -> Sampler:
-        """Who is active when."""
+        """The sampler that says who is active in which round."""
         return Sampler(self.participation, self.population.devices, self.rounds, self.seed)
 
     def setting(self) -> Setting:

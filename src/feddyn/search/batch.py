@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     members: Sequence[Planned]
 
     def histories(self) -> list[tuple[list[Line], Status]]:
-        """A line a round for each of them, until all have reached their target, diverged or completed their rounds; and
+        """A line a round for each member, until all have reached their target, diverged or completed their rounds; and
         which of these it was."""
         plan = self.members[0][1]
         assert isinstance(plan.population, Stored)
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
 
 
 def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
-    """Those that can be batched with others, and the rest."""
+    """The candidates that can train in batches, and the rest."""
     alike: dict[str, list[Planned]] = {}
     rest = []
     for candidate, plan in planned:

@@ -13,6 +13,8 @@ from feddyn.data.on_demand import OnDemand
 from feddyn.data.stored import Stored
 from feddyn.errors import InputError
 from feddyn.metrics import Target
+from feddyn.models.flat import Loss
+from feddyn.models.losses import binary
 from feddyn.round.seeds import integer
 from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
@@ -148,7 +150,8 @@ def _model(found: Draft, population: Stored | OnDemand) -> tuple[nn.Module, Docu
     table = found.single["model"]
     name, dtype = table["name"], table.get("dtype", "float32")
     known = parameters(found.network)
-    given = {**{size: value for size, value in _sizes(population).items() if size in known}, **found.model_table}
+    sizes = _sizes(population, found.loss)
+    given = {**{size: value for size, value in sizes.items() if size in known}, **found.model_table}
     return network(found, given), {"name": portable(name) if is_own(name) else name, "dtype": dtype, **given}
 
 
@@ -163,12 +166,14 @@ def network(found: Draft, given: Document) -> nn.Module:
     return model.to(DTYPES[dtype])
 
 
-def _sizes(population: Stored | OnDemand) -> Document:
-    """The numbers in a sample, and the classes or, for regression, numbers in a target."""
+def _sizes(population: Stored | OnDemand, loss: Loss) -> Document:
+    """The numbers in a sample, and the classes or, for regression and labels of 0 and 1, numbers in a target."""
     x, _ = population.excerpt()
     y = population.y if isinstance(population, Stored) else population.test[1]
     sizes = {"features": math.prod(x.shape[1:])} if isinstance(x, torch.Tensor) else {}
-    if not y.is_floating_point():
+    if loss is binary:
+        sizes["classes"] = math.prod(y.shape[1:])
+    elif not y.is_floating_point():
         sizes["classes"] = int(y.max()) + 1
     elif y.dim() == 2:
         sizes["classes"] = y.shape[1]
