@@ -20,7 +20,7 @@ from feddyn.engine.memory import quarter_of_memory
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
 from feddyn.engine.trainer import LATEST, SENT, Trainer, own_state
-from feddyn.engine.wires import COMMON, Wires
+from feddyn.engine.wires import COMMON, Crossed, Wires
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
@@ -186,10 +186,8 @@ class Federation:
         down = self.wires.downloads(sent, answers)
         if not answers.counted:
             up, quiet = self.wires.uploads(answers, 0.0), torch.zeros_like(self._norms)
-            with shielded():
-                self.wires.commit(sent, answers, up)
-                spent = cost(self._models, down, up, 0)
-                self._complete(round, spent, self.server, self.active_mean, self._all_total, quiet)
+            outcome = (self.server, self.active_mean, self._all_total, quiet)
+            self._complete(round, cost(self._models, down, up, 0), Crossed(sent, answers, up), *outcome)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
@@ -216,30 +214,31 @@ class Federation:
             self.store.release(work.arrived)
         length = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
         up = self.wires.uploads(answers, length)
-        with shielded():
-            self.wires.commit(sent, answers, up)
-            spent = cost(self._models, down, up, gradients)
-            self._complete(round, spent, server, active_mean, all_total, norms, work)
+        spent = cost(self._models, down, up, gradients)
+        self._complete(round, spent, Crossed(sent, answers, up), server, active_mean, all_total, norms, work)
 
     def _complete(
         self,
         round: int,
         spent: Cost,
+        crossed: Crossed,
         server: State,
         active_mean: Vector,
         all_total: torch.Tensor,
         norms: torch.Tensor,
         work: Assignment | None = None,
     ) -> None:
-        """Make a round's outcome the state of things; it must not be interrupted."""
-        self.rounds, self.totals = round + 1, self.totals.plus(spent)
-        self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
-        self.__dict__.pop("models", None)  # they are other ones now
-        if work is None:
-            return
-        for task in work.tasks:
-            self.store.commit(task.devices, task.new)
-        self.group.note_owners(self.store, work.groups, work.owners)
+        """Make a round's outcome the state of things, all of it or nothing."""
+        with shielded():
+            self.rounds, self.totals = round + 1, self.totals.plus(spent)
+            self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
+            self.__dict__.pop("models", None)  # they are other ones now
+            self.wires.commit(crossed)
+            if work is None:
+                return
+            for task in work.tasks:
+                self.store.commit(task.devices, task.new)
+            self.group.note_owners(self.store, work.groups, work.owners)
 
     def evaluate(self) -> dict[str, Figures]:
         """The figures of the models that are asked for; equal ones are evaluated once."""

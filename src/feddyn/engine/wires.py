@@ -30,6 +30,14 @@ class Sent(NamedTuple):
     broadcast: Broadcast | None
 
 
+class Crossed(NamedTuple):
+    """All that crossed in a round: the broadcast, who answered, and the bytes of the uploads."""
+
+    sent: Sent
+    answers: Answers
+    up: Traffic
+
+
 class Wires:
     """The broadcasts of a method and the lengths of its uploads. Without a `downlink` what is broadcast is sent as it
     is, and so is the `upload` unless uploads are `compressed`."""
@@ -75,8 +83,9 @@ class Wires:
         mean = counted / len(answers.counted) if answers.counted else float(self._upload_length)
         return Traffic(int(counted), int(mean * (len(answers.lost) + len(answers.late))))
 
-    def commit(self, sent: Sent, answers: Answers, up: Traffic) -> None:
+    def commit(self, crossed: Crossed) -> None:
         """Make a round the last one."""
+        sent, answers, up = crossed
         if answers.counted:
             self._upload_length = torch.tensor([up.counted / len(answers.counted)], dtype=torch.float64)
         if self.common and sent.broadcast:
