@@ -74,7 +74,7 @@ def test_a_run_goes_on_to_the_same_bits(method: feddyn.Algorithm, tmp_path: Path
     assert all(torch.equal(rest.models[name], whole.models[name]) for name in whole.models)
 
 
-def test_bytes_are_those_of_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of two devices: the first message of each is the broadcast, then each device's upload. A device that was
     there before is sent the message; one that comes for the first time hears of both broadcasts."""
     sent: list[bytes] = []
@@ -88,13 +88,17 @@ def test_bytes_are_those_of_the_messages(monkeypatch: pytest.MonkeyPatch) -> Non
     given = arguments(algorithm=feddyn.FedDyn(0.1), participation=[[0, 1], [0, 2]], rounds=2, stack=1)
     raw = feddyn.simulate(**given).history[0]
     assert raw["bytes_up"] == raw["bytes_down"] == 2 * 4 * 83  # parameters of the network
-    one, two = feddyn.simulate(**given, uplink=FOUR, downlink=FOUR).history
+    run = feddyn.simulate(**given, uplink=FOUR, downlink=FOUR)
+    one, two = run.history
     lengths = [len(message) for message in sent]
     assert len(lengths) == 6
     sealed = 2 + 1 + 4  # the kind and the number of messages, the length of one, the checksum
     assert one["bytes_up"] == sum(lengths[1:3])
     assert two["bytes_up"] == one["bytes_up"] + sum(lengths[4:])
     assert one["bytes_down"] == 2 * (lengths[0] + sealed)
+    start, sizes = feddyn.FlatModel(given["model"]).theta, feddyn.FlatModel(given["model"]).sizes
+    move, *found = (FOUR.decode(sent[place], sizes).float() for place in (3, 4, 5))
+    assert torch.allclose(run.models["active"], start + move + sum(found) / 2, rtol=0, atol=1e-6)
     known, new = lengths[3] + sealed, lengths[0] + 1 + lengths[3] + sealed
     assert one["bytes_down"] + 2 * known - 10 < two["bytes_down"] <= one["bytes_down"] + known + new
 
