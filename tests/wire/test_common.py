@@ -62,18 +62,20 @@ def test_the_shortest_way_is_taken() -> None:
 
 
 def test_what_does_not_add_up_exactly_is_sent_one_by_one() -> None:
-    """w of about 2^40 and then a change of about 2^-30: float64 has 53 bits."""
+    """w of about 2^40 and then two changes of about 2^-16: float64 has 53 bits, so w + q1 + q2 is not w + (q1 + q2)."""
     start = torch.zeros(200, dtype=torch.float64)
     common = CommonModel(Quantized(4), SIZES, {"theta": start}, 1)
     generator = torch.Generator().manual_seed(0)
-    for power in (40, -30):
-        wanted = start + common.moved["theta"] + 2.0**power * torch.randn(200, generator=generator, dtype=torch.float64)
+    states = [start]
+    for power in (40, -16, -16):
+        wanted = states[-1] + 2.0**power * torch.randn(200, generator=generator, dtype=torch.float64)
         sent = common.broadcast({"theta": wanted}, 0)
-        messages = common.messages("theta", sent, {1, 2, 3})
+        messages = common.messages("theta", sent, {1, 2, 4})
         common.commit(sent, [])
-    assert [messages[count][0] for count in (1, 2, 3)] == [APART, APART, WHOLE]
-    for message in (messages[2], messages[3]):
-        assert torch.equal(common.hear(start, message), common.moved["theta"])
+        states.append(common.moved["theta"])
+    assert [messages[count][0] for count in (1, 2, 4)] == [APART, APART, WHOLE]
+    assert torch.equal(common.hear(states[1], messages[2]), states[3])
+    assert torch.equal(common.hear(start, messages[4]), states[3])
 
 
 def test_it_is_restored_to_the_same_bits() -> None:
