@@ -28,6 +28,8 @@ SLOW = (
     "cli/test_run.py::test_without_a_file_the_embedded_comparison_runs",
     "cli/test_use.py::test_onnx_takes_raw_samples",
     "data/test_federations.py::test_real_images",
+    "runs/test_compression.py::test_feddyn_finds_the_optimum_with_both_ways_compressed_and_uploads_lost",
+    "wire/test_theory.py::test_feddyn_finds_the_optimum_and_keeps_its_invariant",
     "data/test_huggingface.py::test_flowers_partitioners_make_the_devices",
     "data/test_partition.py::test_a_large_split_is_fast",
     "data/test_partition.py::test_bad_splits_are_refused",

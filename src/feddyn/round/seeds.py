@@ -11,7 +11,9 @@ import numpy as np
 
 from feddyn.solvers.order import Seeds, hashes
 
-Purpose: TypeAlias = Literal["participation", "batches", "layers", "model", "links", "effort", "offline"]
+Purpose: TypeAlias = Literal[
+    "participation", "batches", "layers", "model", "links", "effort", "offline", "uplink", "downlink"
+]
 _KEYS: dict[Purpose, int] = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 
 

@@ -109,7 +109,7 @@ def _can(plan: Plan) -> bool:
     """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
     settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    simple = plan.links is None and plan.patience is None
+    simple = plan.links is None and plan.patience is None and plan.uplink is None and plan.downlink is None
     simple = simple and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")
