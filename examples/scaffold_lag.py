@@ -67,7 +67,7 @@ def lemma_17(m: int, P: int, a: float, K: int, factor: float, seed: int) -> floa
     def sides(v: torch.Tensor) -> list[torch.Tensor]:
         x, memory = v[:, :D], v[:, D:].reshape(len(v), K, m, D)
         state = scaffold.state(x, memory)
-        after = scaffold.settle(state, scaffold.offer(state), sets).server["theta"].squeeze(-2)
+        after = scaffold.complete(state, scaffold.offer(state), sets).server["theta"].squeeze(-2)
         left = lag(torch.where(sets[:, :, None, :, None], scaffold.points, memory), after).mean(0)
         slope = losses.pooled_gradient(x).square().sum(-1) / (48 * L**2)
         drift = 97 / 48 * lag(scaffold.points, x)
@@ -97,9 +97,9 @@ def histories(m: int, P: int, rounds: list[int], paths: int = 200) -> list[tuple
     ours, theirs = feddyn.start(start, paths, models=losses.b), scaffold.state(start.expand(paths, D), memory)
     for t in range(1, rounds[-1] + 1):
         active = draws(paths, m, P, random)
-        theirs = scaffold.settle(theirs, scaffold.offer(theirs), active)
+        theirs = scaffold.complete(theirs, scaffold.offer(theirs), active)
         memory = torch.where(active[:, None, :, None], scaffold.points, memory)
-        ours = feddyn.settle(ours, feddyn.offer(ours), active)
+        ours = feddyn.complete(ours, feddyn.offer(ours), active)
         if t in rounds:
             x = theirs.server["theta"].squeeze(-2)
             xi, c = lag(memory, x).mean(), (ours.models - ours.gamma.unsqueeze(-2)).square().sum(-1).mean()

@@ -1,6 +1,8 @@
 """What the texts point to is there: files, anchors, commands, make targets and names of the package."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,14 @@ def test_what_a_text_points_to_is_there(text: Path) -> None:
     assert set(MAKE.findall(words)) <= set(targets)
     if text.name != OLD:
         assert {name for name in NAME.findall(words) if name != "NAME"} <= set(feddyn.__all__)
+
+
+def test_dotted_names_can_be_written_as_they_stand() -> None:
+    """After `import feddyn` alone: in a process of its own, where nothing else has imported them."""
+    words = "\n".join(text.read_text() for text in TEXTS if text.name != OLD)
+    names = sorted(set(re.findall(r"\b(feddyn\.(?:data|models)(?:\.\w+)*\.\w+)", words)))
+    assert "feddyn.models.group_norm" in names
+    subprocess.run([sys.executable, "-c", f"import feddyn\n({', '.join(names)})"], check=True)
 
 
 def test_every_text_in_docs_is_linked_from_the_readme() -> None:

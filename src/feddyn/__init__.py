@@ -54,6 +54,11 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.theory.suggest import suggest_alpha as suggest_alpha
     from feddyn.views.comparison import Comparison as Comparison
     from feddyn.views.comparison import compare as compare
+    from feddyn.wire import Compressor as Compressor
+    from feddyn.wire import Quantized as Quantized
+    from feddyn.wire import RandomK as RandomK
+    from feddyn.wire import Sign as Sign
+    from feddyn.wire import TopK as TopK
 
 _HOMES = {
     "feddyn.algorithms": (
@@ -88,6 +93,7 @@ _HOMES = {
     "feddyn.theory.suggest": ("suggest_alpha",),
     "feddyn.doctor.diagnosis": ("diagnose",),
     "feddyn.views.comparison": ("Comparison", "compare"),
+    "feddyn.wire": ("Compressor", "Quantized", "RandomK", "Sign", "TopK"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -95,6 +101,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("data", "models"):  # which texts point into
+        return import_module(f"feddyn.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'feddyn' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

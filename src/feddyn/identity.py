@@ -229,7 +229,7 @@ def _of_a_library(part: types.FunctionType | type) -> bool:
 
 
 def table(part: object) -> dict[str, Any]:
-    """An algorithm or solver as a table: its name, the class's in lower case, and its parameters.
+    """An algorithm, solver or compressor as a table: its name, the class's in lower case, and its parameters.
 
     >>> from feddyn.algorithms import FedDyn
     >>> table(FedDyn(alpha=0.1))

@@ -67,6 +67,22 @@ def cases() -> dict[str, dict[str, Any]]:
             "rounds": 3,
             "evaluation": feddyn.Evaluation(every=2),
         },
+        "compressed in stacks": {
+            **common,
+            "model": mlp,
+            "algorithm": feddyn.FedDyn(0.1),
+            "stack": 2,
+            "uplink": feddyn.Quantized(4, rounding="stochastic"),
+            "downlink": feddyn.TopK(0.2, feddyn.Quantized(4)),
+        },
+        "error feedback": {
+            **common,
+            "model": mlp,
+            "algorithm": feddyn.FedAvg(),
+            "uplink": feddyn.RandomK(0.3),
+            "downlink": feddyn.Sign(),
+            "links": feddyn.Links(lost=0.3, late=0.1),
+        },
         "no mean of all": {
             **common,
             "model": mlp,

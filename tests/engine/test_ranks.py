@@ -156,6 +156,8 @@ def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
         "del line\n"
         "feddyn.simulate(**case, out='part', resume=True)\n"
         "feddyn.simulate(**case, out='whole')\n"
+        "feddyn.simulate(**{**case, 'rounds': 2}, out='more')\n"
+        "feddyn.simulate(**case, out='more', resume=True)\n"
     )
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     done = run("--standalone", "--nproc-per-node=2", "start.py", cwd=tmp_path, PYTHONPATH=path)
@@ -163,7 +165,8 @@ def test_a_rank_that_fails_alone_takes_the_others_along(tmp_path: Path) -> None:
     assert done.stdout.count("the output directory used is not empty") == 2
     assert json.loads((tmp_path / "free" / "summary.json").read_text())["status"] == "finished"
     for name in ("rounds.jsonl", "models.safetensors", "summary.json"):
-        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        for out in ("part", "more"):  # interrupted, and extended by more rounds
+            assert (tmp_path / out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.fixture

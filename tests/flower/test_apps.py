@@ -114,7 +114,7 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
 def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "setting.toml"
     file.write_text(SETTING + "[links]\nlost = 0.1\n")
-    with pytest.raises(feddyn.InputError, match="which are simulated"):
+    with pytest.raises(feddyn.InputError, match="simulated and not deployed"):
         deploying.deployable(file)
     file.write_text(SETTING)
     with pytest.raises(feddyn.InputError, match="partition-id=0 to 2, not 7"):

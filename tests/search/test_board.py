@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import feddyn
 from feddyn.cli.engine import start as started
 from feddyn.reports.leaderboard import half_width, page, standings, summary, table
 from feddyn.search.board import Board, finished, level, play, read
+from feddyn.settings.documents import slug
 from tests.cli.test_run import call
 
 OPTIONS: dict[str, Any] = {
@@ -146,16 +148,28 @@ def test_the_page_has_the_figures_of_the_records(played: tuple[Board, Path]) -> 
     record = leader.records[3]
     assert leader.value(3) == record.history[-1]["models"][leader.model]["objective"]
     assert level(record, leader.model, rounds=4).value == record.history[3]["models"][leader.model]["objective"]
-    shown = table(board, contest)
+    shown = table(contest, found)
     row = dict(zip(shown.columns, shown.rows[0], strict=True))
     assert row["objective at the end"] == f"{means[0]:.4f} ± {statistics.stdev(leader.values):.4f}"
     assert row["seeds"] == "2"
     worst = [max(record.on_devices["objective"]) for record in leader.records.values()]  # a tenth of five is one
     assert row["objective, worst tenth of devices"].startswith(f"{statistics.mean(worst):.4f}")
-    text = page(board)
+    text = page(board, [found])
     assert "algorithm.alpha in 0.1, 100" in text
     assert f"| tiny | {leader.label} |" in text
-    assert summary(board).rows[0][-1] == "2"
+    assert summary(board, [found]).rows[0][-1] == "2"
+
+
+def test_the_page_in_the_documentation_is_of_its_records() -> None:
+    """Made again from the records beside it, character by character."""
+    from feddyn.settings.documents import read as read_document
+
+    home = Path(__file__).parents[2] / "docs" / "results" / "leaderboard"
+    whole = read(read_document(Path(feddyn.__file__).parent / "search" / "leaderboard.toml"), home)
+    board = replace(whole, contests=[contest for contest in whole.contests if (home / slug(contest.name)).exists()])
+    results = [standings(board, contest) for contest in board.contests]
+    assert {len(found) for found in results} == {12}
+    assert page(board, results) == (home / "leaderboard.md").read_text()
 
 
 def test_intervals_are_students() -> None:

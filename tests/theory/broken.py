@@ -130,8 +130,8 @@ class UnsquaredNorm(Laboratory):
 class LostButCommitted(Laboratory):
     """One device more than the server hears of commits its state: its upload was lost."""
 
-    def settle(self, state: Where, offer: Offered, active: torch.Tensor) -> Where:
-        after = super().settle(state, offer, active)
+    def complete(self, state: Where, offer: Offered, active: torch.Tensor) -> Where:
+        after = super().complete(state, offer, active)
         lost = ~active & ((~active).cumsum(-1) == 1)
         committed = torch.where(lost.unsqueeze(-1), offer.devices["lambda"], after.devices["lambda"])
         return after._replace(devices={"lambda": committed})

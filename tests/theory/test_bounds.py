@@ -95,7 +95,7 @@ def test_the_papers_nonconvex_potential_falls_from_stationary_theta_k() -> None:
         assert slack(round) >= 0
         bound = problem.L**2 * round.spread(state)
         assert bool((mean_square(round.slopes(state) - round.at_gamma) <= bound * (1 + 1e-12)).all())  # B <= L^2 C
-        state = laboratory.settle(state, laboratory.offer(state), draws(4, problem.m, 2, random))
+        state = laboratory.complete(state, laboratory.offer(state), draws(4, problem.m, 2, random))
     assert slack(Round(laboratory, laboratory.start(problem.theta_star), 2, theorem.alpha)) < 0
 
 

@@ -46,7 +46,7 @@ def test_a_run_goes_through_the_laboratorys_states(one_step: bool) -> None:
     for line in simulation:
         active = torch.zeros(1, len(COPIES), dtype=torch.bool)
         active[0, line["active"]] = True
-        state = laboratory.settle(state, laboratory.offer(state), active)
+        state = laboratory.complete(state, laboratory.offer(state), active)
         for name in ("theta", "h"):
             assert torch.allclose(federation.server[name], state.server[name][0, 0], rtol=0, atol=1e-11)
         for k in federation.ever_active:

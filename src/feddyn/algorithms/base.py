@@ -82,6 +82,9 @@ class Algorithm(ABC):
 
     needs_path: ClassVar[bool] = False
     """Whether `report` needs the solution's path."""
+    as_sent: ClassVar[tuple[str, ...]] = ()
+    """The server's vectors that `aggregate` takes for what devices were sent. Where broadcasts are compressed, it is
+    given these as they were really sent, and all others as they are."""
     remedy: ClassVar[str] = ""
     """What of the method's own parameters usually helps where training diverges."""
 
@@ -112,6 +115,12 @@ class Algorithm(ABC):
     @abstractmethod
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
+
+    def reference(self, down: State, device: State) -> Vector | None:
+        """The model of which the server knows the upload before it hears of the device, and from which compressed
+        uploads are measured; None: where the device starts. Only a method whose upload depends on the device's state
+        has another one, for which that upload is 0."""
+        return None
 
     def held(self, device: State, share: Scalar) -> State:
         """What the server's state holds of a device's: at any time server[name] = 1/m SUM_k held_k[name] over all m

@@ -34,6 +34,7 @@ class FedAdam(Algorithm):
     beta1: Scalar = 0.9
     beta2: Scalar = 0.99
     tau: Scalar = 1e-3
+    as_sent = ("theta",)
     remedy = "a smaller step of the server (algorithm.lr), or a larger tau"
 
     def __post_init__(self) -> None:

@@ -37,6 +37,7 @@ class FedDC(Algorithm):
     """FedDC with penalty `alpha` > 0, FedDyn's; it needs a solver that reports its path."""
 
     alpha: Scalar
+    as_sent = ("theta",)
     remedy = "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device)"
     needs_path: ClassVar[bool] = True
 

@@ -77,6 +77,12 @@ class FedDR(Algorithm):
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
 
+    def reference(self, down: State, device: State) -> Vector | None:
+        """Its upload is 2 x_k - y_k less what it was, which is 0 at half of y_k plus what it was; for who joins, it is
+        x_k itself, and the server knows theta."""
+        known = (self._center(down, device) + 2 * device["x"] - device["y"]) / 2
+        return torch.lerp(down["theta"], known, device["seen"])
+
     def held(self, device: State, share: Scalar) -> State:
         return {"reflected": 2 * device["x"] - device["y"], "seen": device["seen"]}
 

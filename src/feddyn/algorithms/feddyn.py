@@ -37,6 +37,7 @@ class FedDyn(Algorithm):
     """
 
     alpha: Scalar
+    as_sent = ("theta",)
     remedy = "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device)"
 
     def __post_init__(self) -> None:

@@ -76,8 +76,8 @@ def engine(command: Callable[..., None]) -> Callable[..., None]:
             "--track",
             multiple=True,
             callback=_installed,
-            type=click.Choice(["tensorboard", "mlflow"]),
-            help="Show the run in TensorBoard or MLflow while it goes on; repeatable.",
+            type=click.Choice(["tensorboard", "mlflow", "wandb"]),
+            help="Show the run in TensorBoard, MLflow or Weights & Biases (offline) while it goes on; repeatable.",
         ),
     )
     for option in reversed(options):

@@ -13,6 +13,7 @@ from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import InputError, nearest
+from feddyn.views.tables import Table
 
 if TYPE_CHECKING:
     from feddyn.search.board import Board
@@ -42,7 +43,7 @@ def leaderboard(
     command goes on where it was interrupted, and leaderboard.md is renewed as runs end.
     """
     from feddyn.records.files import refuse_links, write_whole
-    from feddyn.reports.leaderboard import page, space, summary
+    from feddyn.reports.leaderboard import page, space, standings, summary
     from feddyn.search.board import play, read, sources
     from feddyn.settings.documents import read as read_document
 
@@ -52,9 +53,11 @@ def leaderboard(
     refuse_links(directory)
     board = _chosen(read(read_document(chosen), directory, chosen.parent), settings, methods)
 
-    def write() -> None:
+    def write() -> Table:
+        results = [standings(board, contest) for contest in board.contests]
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(directory / "leaderboard.md", [page(board).encode()])
+        write_whole(directory / "leaderboard.md", [page(board, results).encode()])
+        return summary(board, results)
 
     show(space(board))
     if not show_only:
@@ -69,8 +72,7 @@ def leaderboard(
         except KeyboardInterrupt:
             write()
             interrupted("the same command goes on from here")
-    write()
-    show(summary(board))
+    show(write())
     say(f"the whole page: {directory / 'leaderboard.md'}")
 
 

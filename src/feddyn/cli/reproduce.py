@@ -56,7 +56,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("a line of a queue")
 @_chosen
 def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
-    """The same words as on the command line."""
+    """A NAME and its options, as on the command line."""
     return name, choice
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 VERSION = "1.41.0"
-"""Of Flower, whose inside this knows."""
+"""The version of Flower on whose internals this module relies."""
 COMMANDS = {"supernode": "flower-supernode", "superexec": "flower-superexec"}
 WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deploying")
 """What every app of a site imports."""

@@ -10,21 +10,21 @@ from feddyn.metrics import best, directions
 from feddyn.records.layout import Status
 
 GROWTH = 1.5
-"""Of a norm from early to late; in sound runs whose loss no longer falls it is below 1.1."""
+"""Factor, early to late, from which on a norm is growing; in sound runs whose loss no longer falls it is below 1.1."""
 FALLEN = 0.97
-"""Of the server's loss from halfway to late: what is above it has not fallen."""
+"""A loss of the server that is above this part, late, of what it was halfway has not fallen."""
 DRIFTING = 0.15
-"""Of the drift over the norm of the model, late in a run; in sound runs it is below 0.1."""
+"""Drift over the norm of the model, late in a run, from which on it counts; in sound runs it is below 0.1."""
 CLIPPED = 0.4
-"""Of the longest way that the clip allows; in sound runs it is below 0.15."""
+"""Part of the longest way that the clip allows from which on steps are cut short; in sound runs it is below 0.15."""
 DOMINATES = 0.5
-"""Of all training done by one device."""
+"""Part of all training from which on the one device that does it dominates."""
 UNSEEN = 0.3
-"""Of the devices never active."""
+"""Part of the devices from which on too many were never active."""
 BEHIND = 0.1
-"""Of what the server's model has gained, that the mean of all devices lacks."""
+"""Part of the gain of the server's model from which on the mean of all devices, which lacks it, is behind."""
 STILL = 0.001
-"""Of the whole gain, in the last third of a run."""
+"""Part of the whole gain: less than that in the last third of a run is a plateau."""
 PULL = (0.002, 10.0)
 """alpha * lr * steps; the paper's runs have 0.004 to 1.8, those with 100 devices from 0.05 on."""
 

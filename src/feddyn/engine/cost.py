@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from feddyn.algorithms.base import State
-from feddyn.engine.links import Answers
+from feddyn.engine.wires import Traffic
 
 
 class Cost(NamedTuple):
@@ -17,13 +16,10 @@ class Cost(NamedTuple):
     wasted: int = 0
 
     def plus(self, other: "Cost") -> "Cost":
-        """The cost of both."""
+        """The sum of two costs."""
         return Cost(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def cost(answers: Answers, models: int, down: State, upload: State, gradients: int) -> Cost:
+def cost(models: int, down: Traffic, up: Traffic, gradients: int) -> Cost:
     """The cost of a round, of which those who were lost or late are a part."""
-    to, back = (sum(vector.nbytes for vector in sent.values()) for sent in (down, upload))
-    in_vain = len(answers.lost) + len(answers.late)
-    reached = len(answers.counted) + in_vain
-    return Cost(models, reached * back, reached * to, gradients, in_vain * (to + back))
+    return Cost(models, sum(up), sum(down), gradients, up.in_vain + down.in_vain)

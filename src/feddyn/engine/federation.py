@@ -19,7 +19,8 @@ from feddyn.engine.links import Answers
 from feddyn.engine.memory import quarter_of_memory
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
-from feddyn.engine.trainer import LATEST, Trainer
+from feddyn.engine.trainer import LATEST, SENT, Trainer, own_state
+from feddyn.engine.wires import COMMON, Crossed, Wires
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
@@ -27,6 +28,7 @@ from feddyn.round.evaluation import Evaluator
 from feddyn.round.rehearsal import require_whole_state, try_method, try_out
 from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
+from feddyn.wire.base import Compressor
 
 
 class Federation:
@@ -50,6 +52,8 @@ class Federation:
         evaluation: Evaluation,
         group: Group,
         state_memory: int | None = None,
+        uplink: Compressor | None = None,
+        downlink: Compressor | None = None,
     ):
         self.algorithm, self.solver, self.group = algorithm, solver, group
         self._stack, self._evaluated, self._devices = (
@@ -73,6 +77,17 @@ class Federation:
             stack=stack,
             state_memory=quarter_of_memory() if state_memory is None else state_memory,
             track_all="all" in evaluation.models,
+            uplink=uplink,
+        )
+        self.wires = Wires(
+            algorithm,
+            self.initial,
+            self.trainer.upload,
+            compressed=uplink is not None,
+            downlink=downlink,
+            sizes=self.model.sizes,
+            devices=population.devices,
+            seed=seed,
         )
         self._models = models_uploaded(algorithm, self.initial)
         self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
@@ -123,7 +138,7 @@ class Federation:
     def state(self, device: int) -> State:
         """A device's state; under ranks, only those of this rank's devices are up to date."""
         kept = self.store.state(device)
-        return {name.removeprefix("state."): vector.clone() for name, vector in kept.items() if name != LATEST}
+        return {name: vector.clone() for name, vector in own_state(kept).items()}
 
     def latest(self, device: int) -> Vector:
         """A device's latest model."""
@@ -132,13 +147,15 @@ class Federation:
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on, besides the devices' states."""
         server = {f"server.{name}": vector for name, vector in self.server.items()}
-        return {**server, "active": self.active_mean, "all": self._all_total, "norms": self._norms}
+        own = {"active": self.active_mean, "all": self._all_total, "norms": self._norms}
+        return {**server, **own, **self.wires.vectors()}
 
     def restore(self, rounds: int, totals: Sequence[int], vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
         where, now = self.initial.device, self.vectors()
         vectors = {"norms": self._norms, **vectors}
-        other = [name for name, like in now.items() if name not in vectors or not _alike(vectors[name], like)]
+        fixed = {name: like for name, like in now.items() if not name.startswith(COMMON)}
+        other = [name for name, like in fixed.items() if name not in vectors or not _alike(vectors[name], like)]
         if len(totals) != len(Cost._fields) or other:
             what = f"its vector {other[0]} is of another shape or type" if other else "its counts cannot be"
             raise FeddynError(f"the checkpoint of round {rounds} is not one of this run ({what}): start the run again")
@@ -146,6 +163,7 @@ class Federation:
         self.server = {name: vectors[f"server.{name}"].to(where) for name in self.server}
         self.active_mean, self._all_total = vectors["active"].to(where), vectors["all"].to(where)
         self._norms = vectors["norms"]
+        self.wires.restore(rounds, vectors)
         self.__dict__.pop("models", None)
 
     @property
@@ -156,7 +174,7 @@ class Federation:
 
     @property
     def ever_active(self) -> list[int]:
-        """The devices that the store has."""
+        """The devices that were active at any time, in order."""
         return sorted(self.store.slots)
 
     def step(self, round: int, answers: Answers) -> None:
@@ -164,14 +182,16 @@ class Federation:
 
         Devices whose upload is not counted are not trained: whatever they compute, nobody will know, nor they remember.
         """
-        down = self.algorithm.broadcast(self.server)
+        sent = self.wires.send(round, self.server)
+        down = self.wires.downloads(sent, answers)
         if not answers.counted:
-            spent = cost(answers, self._models, down, self.trainer.upload, 0)
-            self._complete(round, spent, self.server, self.active_mean, self._all_total, torch.zeros_like(self._norms))
+            up, quiet = self.wires.uploads(answers, 0.0), torch.zeros_like(self._norms)
+            outcome = (self.server, self.active_mean, self._all_total, quiet)
+            self._complete(round, cost(self._models, down, up, 0), Crossed(sent, answers, up), *outcome)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
-            total, gradients = self.group.guarded(lambda: self._executor.train(work.tasks, down))
+            total, gradients = self.group.guarded(lambda: self._executor.train(work.tasks, sent.down))
             total, gradients = self.group.total(total), int(self.group.total(torch.tensor(gradients)))
             layout, model_sum = self.trainer.layout, self.trainer.model_sum
 
@@ -180,7 +200,7 @@ class Federation:
 
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
-            server = self.algorithm.aggregate(self.server, uploads, count, self.population.devices)
+            server = self.algorithm.aggregate(sent.server, uploads, count, self.population.devices)
             require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
@@ -192,13 +212,16 @@ class Federation:
             raise
         finally:
             self.store.release(work.arrived)
-        spent = cost(answers, self._models, down, self.trainer.upload, gradients)
-        self._complete(round, spent, server, active_mean, all_total, norms, work)
+        length = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
+        up = self.wires.uploads(answers, length)
+        spent = cost(self._models, down, up, gradients)
+        self._complete(round, spent, Crossed(sent, answers, up), server, active_mean, all_total, norms, work)
 
     def _complete(
         self,
         round: int,
         spent: Cost,
+        crossed: Crossed,
         server: State,
         active_mean: Vector,
         all_total: torch.Tensor,
@@ -210,6 +233,7 @@ class Federation:
             self.rounds, self.totals = round + 1, self.totals.plus(spent)
             self.server, self.active_mean, self._all_total, self._norms = server, active_mean, all_total, norms
             self.__dict__.pop("models", None)  # they are other ones now
+            self.wires.commit(crossed)
             if work is None:
                 return
             for task in work.tasks:

@@ -11,10 +11,16 @@ from feddyn.engine.store import Store
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
 from feddyn.round.local import Local
+from feddyn.round.seeds import device_seeds
 from feddyn.round.sums import ExactSums
 from feddyn.solvers.base import Solver
+from feddyn.wire.base import Compressor
+from feddyn.wire.uplink import Uplink
 
-LATEST = "latest"
+LATEST, UNSENT = "latest", "unsent"
+"""What is kept for a device beside its state: its latest model, and what of its uploads was not sent."""
+SENT = "sent"
+"""The bytes of the uploads, in a sum."""
 
 
 class Task(NamedTuple):
@@ -48,6 +54,7 @@ class Trainer:
         stack: int,
         state_memory: int,
         track_all: bool,
+        uplink: Compressor | None = None,
     ):
         self.model, self.population, self.algorithm, self.solver, self.seed = model, population, algorithm, solver, seed
         self.track_all, self.sums = track_all, ExactSums(population.devices)
@@ -66,10 +73,14 @@ class Trainer:
         self.norms = ("drift", *state)
         sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
         sizes |= {"before": model.size} if track_all else {}
+        self.uplink = Uplink(uplink, algorithm, self.initial, model.sizes) if uplink else None
+        sizes |= {SENT: 1} if uplink else {}
         ends = list(accumulate(sizes.values()))
         self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.width = ends[-1]
         kept = {f"state.{name}": vector for name, vector in state.items()}
+        if self.uplink and self.uplink.feedback:
+            kept[UNSENT] = torch.zeros_like(self.initial)
         self.store = Store(kept | ({LATEST: self.initial} if track_all else {}), population.devices, state_memory)
 
     def train(self, task: Task, down: State, total: torch.Tensor) -> int:
@@ -79,10 +90,18 @@ class Trainer:
         share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
         if not self.local.in_stacks:
             kept = {name: vectors[0] for name, vectors in kept.items()}
-        state = {name.removeprefix("state."): vector for name, vector in kept.items() if name != LATEST}
+        state = own_state(kept)
         problem = self.algorithm.problem(down, state, share)
         found, gradients = self.local.solve(problem, task.round, task.devices, effort=task.effort)
-        kinds = _shapes(state)
+        kinds, extra, lengths = _shapes(state), dict[str, Vector](), list[int]()
+        if self.uplink:
+            if not self.sums.fits(found.theta):
+                raise self._diverged(self.model_sum, found.theta, task)
+            seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
+            reference = self.algorithm.reference(down, state)
+            reference = problem.start if reference is None else reference
+            seen, unsent, lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
+            found, extra = found._replace(theta=seen), {UNSENT: unsent}
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))
         self._require_same("upload", _shapes(self.upload), _shapes(up))
@@ -97,11 +116,13 @@ class Trainer:
         for name, vector in terms.items():
             if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
+        if self.uplink:
+            self.sums.add(total[:, self.layout[SENT]], torch.tensor([float(sum(lengths))], dtype=torch.float64))
         states = {f"state.{name}": vector for name, vector in state.items()}
         for name, vector in states.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
-        self.store.write(task.new, {LATEST: found.theta, **states})
+        self.store.write(task.new, {LATEST: found.theta, **extra, **states})
         return gradients
 
     def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
@@ -137,6 +158,11 @@ class Trainer:
 def advice(algorithm: Algorithm, solver: Solver) -> str:
     """What to try where training diverges, by what the method and the solver say of themselves."""
     return f"what usually helps: {' or '.join(filter(None, (solver.remedy, algorithm.remedy)))}"
+
+
+def own_state(kept: State) -> State:
+    """The state that a method gave a device, of all that is kept for it."""
+    return {name.removeprefix("state."): v for name, v in kept.items() if name.startswith("state.")}
 
 
 def _shapes(state: State) -> dict[str, int]:

@@ -58,6 +58,11 @@ class FlatModel:
         """d, the number of trainable parameters."""
         return self.theta.numel()
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of parameters of the layers, in their order."""
+        return tuple(shape.numel() for _, _, shape in self._layout)
+
     def __call__(self, x: Batch) -> Batch:
         """The module's output at `theta`."""
         if self.channels_last:

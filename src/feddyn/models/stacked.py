@@ -165,7 +165,7 @@ def linear_layers(model: FlatModel) -> list[nn.Linear] | None:
 
 
 def stacked(model: FlatModel) -> MakeStacked:
-    """The fastest way for a model."""
+    """The fastest way to compute stacked gradients of a model."""
     layers = linear_layers(model)
     return partial(Vmapped, model) if layers is None else partial(Perceptron, layers)
 

@@ -20,7 +20,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 EVALUATED = {"mlp": ["server", "active", "all"]}
 """Which models are evaluated every round; where a network takes long for it, only what the paper reports: `all`."""
 SIGMA = 0.3
-"""Of the lognormal sizes where data is unbalanced."""
+"""Standard deviation of the logarithms of the devices' sizes where data is unbalanced."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Case:
     unbalanced: bool = False
 
     def population(self) -> Document:
-        """Who holds which data."""
+        """The [population] table of a setting: who holds which data."""
         split = self.split
         if self.dataset == "cifar100" and split == "iid" and not self.unbalanced:
             split = "class-exact"  # the authors' IID split of CIFAR-100 has as many of each class on every device
@@ -45,7 +45,7 @@ class Case:
         return {**table, "sigma": SIGMA} if self.unbalanced else table
 
     def __str__(self) -> str:
-        """A short name.
+        """A short name of the federation.
 
         >>> str(Case("mnist", "dirichlet", 0.1, concentration=0.3))
         'mnist-dirichlet0.3-100x0.1'
@@ -66,14 +66,14 @@ class Rule(NamedTuple):
     range: Mapping[str, Any]
 
     def fits(self, facts: Mapping[str, Any]) -> bool:
-        """Whether it is meant for a case and method."""
+        """Whether the rule is meant for a case and method."""
         wanted = {key: value if isinstance(value, list) else [value] for key, value in self.when.items()}
         return all(facts[key] in values for key, values in wanted.items())
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All of them, in order."""
+    """All rules of appendix.toml, in order."""
     tables = tomllib.loads((Path(__file__).parent / "appendix.toml").read_text(encoding="utf-8"))["rule"]
     empty: Mapping[str, Any] = {"when": {}, "rounds": None, "solver": {}, "algorithm": {}, "range": {}}
     return tuple(Rule(**{**empty, **table}) for table in tables)

@@ -16,9 +16,10 @@ from feddyn.settings.documents import Document
 from feddyn.settings.names import label
 
 COLUMNS = ("feddyn", "scaffold", "fedavg", "fedprox")
-"""In the order of the paper's columns."""
+"""The methods of the paper's tables, in the order of its columns."""
 FIGURE_ALPHAS = (0.001, 0.01, 0.1, 1.0)
-"""Of the sensitivity figure: the range that the paper searched, and one beyond it. It does not say what it drew."""
+"""The values of alpha in the sensitivity figure: the range that the paper searched, and one beyond it. It does not say
+what it drew."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ class PaperRun:
 
     @property
     def label(self) -> str:
-        """How tables and plots call it."""
+        """What tables and plots call the run."""
         algorithm = self.document["algorithm"]
         words = label(algorithm["name"], algorithm)
         return f"{words}, alpha {algorithm['alpha']:g}" if "-alpha-" in self.method else words
 
     def setting(self, seed: int) -> Document:
-        """The whole setting."""
+        """The whole setting of the run with a seed."""
         return {"seed": seed, **self.document}
 
     def directory(self, seed: int) -> str:
@@ -61,7 +62,7 @@ class Experiment:
 
     @property
     def rows(self) -> list[str]:
-        """The names of its rows, in order."""
+        """The names of the experiment's rows, in order."""
         return list(dict.fromkeys(job.row for job in self.jobs))
 
 

@@ -37,11 +37,11 @@ PACES: Mapping[str, Pace] = {
     "lstm": Pace(4.2e-4, 1.2e-4),
     "resnet18": Pace(6e-3, 4e-4),
 }
-"""Measured once, on a core of the machine of docs/results; `linear` in batches of settings."""
+"""Paces of the networks, measured once on a core of the machine of docs/results; `linear` in batches of settings."""
 
 
 def core_seconds(document: Document, rounds: int) -> float:
-    """What so many rounds of a setting of the paper take on one core of that machine."""
+    """Seconds that so many rounds of a setting of the paper take one core of that machine."""
     population, solver = document["population"], document["solver"]
     size, pace = SIZES[population["source"]], PACES[document["model"]["name"]]
     pooled = document["algorithm"]["name"] == "centralised"

@@ -77,7 +77,7 @@ class SearchedRow:
     directory: Path
 
     def searching(self, start: Start, batch: bool = True) -> Searching:
-        """The search."""
+        """The search of this row, in its directory."""
         return Searching(self.document, self.directory, start, batch)
 
     def optimum(self) -> float:
@@ -132,7 +132,7 @@ def _search(case: Case, space: Mapping[str, Any], rounds: int) -> Document:
 
 
 def _synthetic(kind: str) -> Document:
-    """20 devices of about 200 samples, of which 10% are active; batches of 10, weight decay 1e-5."""
+    """The search on a kind of data: 20 devices of about 200 samples, 10% active, batches of 10, weight decay 1e-5."""
     lengths = {method: "steps" if method == "scaffold" else "epochs" for method in COLUMNS}
     return {
         "rounds": 500,

@@ -81,23 +81,23 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """What to call it."""
+        """What to call the run."""
         return f"{self.job.row} {self.job.label}" + (f" seed {self.seed}" if self.seed else "")
 
     @property
     def source(self) -> str:
-        """The data set that it needs."""
+        """The data set that the run needs."""
         return str(self.job.document["population"]["source"])
 
     def look(self) -> None:
-        """Read what is there."""
+        """Read what is there of the run."""
         state = ended(self.directory)
         self.diverged = state is not None and state["status"] == Status.DIVERGED
         self.history = read_rounds(self.directory / "rounds.jsonl")
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more is wanted of it."""
+        """Whether nothing more is wanted of the run."""
         return self.diverged or len(self.history) >= self.rounds or self._reached
 
     @property
@@ -116,7 +116,7 @@ class Trial:
 
     @property
     def rounds_left(self) -> int:
-        """How many more rounds it may take: up to where the paper reached its last target, or all of them."""
+        """How many more rounds the run may take: up to where the paper reached its last target, or all of them."""
         limit, factor = self.rounds, 2 if self.job.method == "scaffold" else 1
         printed = {
             round(target / 100, 6): row
@@ -130,7 +130,7 @@ class Trial:
 
     @property
     def core_seconds(self) -> float:
-        """About how much computing these are."""
+        """Roughly how many seconds the rounds that are left take one core."""
         return core_seconds(self.job.document, self.rounds_left)
 
 
@@ -161,7 +161,7 @@ def merged(found: Sequence[Trial]) -> list[Trial]:
 
 
 def cheapest_first(found: Sequence[Trial]) -> list[Trial]:
-    """In the order in which they are best run: row by row with one seed each, those with the least computing first."""
+    """The runs in the best order: row by row with one seed each, those with the least computing first."""
     rows: dict[tuple[str, str, int], list[Trial]] = {}
     for trial in found:
         rows.setdefault((trial.experiment.name, trial.job.row, trial.seed), []).append(trial)

@@ -60,18 +60,20 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
     found = []
     for label in contest.methods:
         tuned = board.tuned(contest, label)
-        records = {seed: finished(job.path) for seed, job in board.runs(contest, label).items()}
+        if tuned is None:
+            continue
+        jobs = board.with_values(contest, label, tuned[0])
+        records = {seed: finished(job.path) for seed, job in jobs.items()}
         ended = {seed: record for seed, record in records.items() if record is not None}
-        if tuned and ended:
+        if ended:
             said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned[0].items()]
             found.append(Standing(label, ", ".join(said) or "-", tuned[1], ended))
     up = _better(found) == "higher"
     return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
 
 
-def table(board: Board, contest: Contest) -> Table:
+def table(contest: Contest, found: Sequence[Standing]) -> Table:
     """A row a method."""
-    found = standings(board, contest)
     metric = _metric(found)
     budget = min((one.bytes for one in found if one.bytes), default=0.0)
     columns = ["method", "tuned", "model", f"{metric} at the end", f"{metric} at {volume(int(budget))}"]
@@ -91,11 +93,10 @@ def table(board: Board, contest: Contest) -> Table:
     return Table(contest.name, columns, rows, notes)
 
 
-def summary(board: Board) -> Table:
+def summary(board: Board, results: Sequence[Sequence[Standing]]) -> Table:
     """Who wins where: the leader of each setting, who cannot be told from it, and how far FedDyn is behind."""
     rows = []
-    for contest in board.contests:
-        found = standings(board, contest)
+    for contest, found in zip(board.contests, results, strict=True):
         if not found or not found[0].values:
             rows.append([contest.name, "not run", "-", "-", "-"])
             continue
@@ -124,10 +125,11 @@ def space(board: Board) -> Table:
     return Table(title, ["method", "values", "candidates"], rows)
 
 
-def page(board: Board) -> str:
-    """All of it in Markdown."""
+def page(board: Board, results: Sequence[Sequence[Standing]]) -> str:
+    """All of it in Markdown; `results` are the standings of every setting."""
     words = WORDS.format(seeds=", ".join(map(str, board.seeds)), part=100 // PART)
-    tables = [summary(board), *(table(board, contest) for contest in board.contests if standings(board, contest))]
+    run = [table(contest, found) for contest, found in zip(board.contests, results, strict=True) if found]
+    tables = [summary(board, results), *run]
     return "\n".join([words, *(each.markdown() for each in (*tables, space(board)))])
 
 
@@ -150,7 +152,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _gradients(one: Standing) -> float:
-    """Of single samples, a round."""
+    """Gradients of single samples, a round."""
     return _mean([r.history[-1]["gradients"] / len(r.history) for r in one.records.values() if r.history]) or 1.0
 
 

@@ -26,13 +26,13 @@ class Count(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """None where a run did not get there."""
+        """The mean count; None where a run did not get there."""
         found = [count for count in self.counts if count is not None]
         return statistics.mean(found) if found and len(found) == len(self.counts) and not self.diverged else None
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which the mean lies: what has not reached the target yet may need any number above its limit."""
+        """The numbers between which the mean lies: what has not reached the target yet may need any above its limit."""
         if self.diverged or not self.counts:
             return 0.0, math.inf
         least = statistics.mean(limit if n is None else n for n, limit in zip(self.counts, self.limits, strict=True))
@@ -151,7 +151,7 @@ def cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
 
 
 def printed_cell(theirs: dict[str, str], method: str) -> str:
-    """The same as the paper prints it."""
+    """The paper's count and, beside its FedDyn's, how many times as much it is."""
     words = theirs[method]
     if method == "feddyn":
         return words

@@ -12,7 +12,7 @@ from feddyn.settings.names import METHODS
 from feddyn.views.tables import Table
 
 GAPS = (0.02, 0.01)
-"""Above the optimum: targets that do not depend on the draw of the data, as the paper's do."""
+"""Gaps above the optimum: such targets do not depend on the draw of the data, as the paper's do."""
 NAMES: Mapping[str, str] = {
     "homogeneous": "Homogeneous",
     "type1": "Type 1 Heterogeneous",
@@ -111,7 +111,7 @@ def _fewest(bests: Mapping[str, Best]) -> bool:
 
 
 def _cells(bests: Mapping[str, Best], theirs: Row | None, reachable: bool) -> Iterator[str]:
-    """Ours and the paper's for every method."""
+    """Our count and the paper's for every method."""
     counts = {method: Count(best.counts, best.limits) for method, best in bests.items()}
     for method, count in counts.items():
         yield cell(count, counts["feddyn"], method) if reachable else "below the optimum"

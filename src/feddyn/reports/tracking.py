@@ -1,5 +1,7 @@
-"""A live view of a run in other tools: TensorBoard event files, or MLflow; neither is imported unless asked for."""
+"""A live view of a run in other tools: TensorBoard event files, MLflow, or Weights & Biases; none is imported unless
+asked for."""
 
+import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
@@ -12,7 +14,11 @@ from feddyn.errors import FeddynError
 from feddyn.records.layout import Status
 from feddyn.records.recorded import dotted
 
-NEEDS = {"tensorboard": ("tensorboard", "feddyn[tracking]"), "mlflow": ("mlflow", "mlflow-skinny")}
+NEEDS = {
+    "tensorboard": ("tensorboard", "feddyn[tracking]"),
+    "mlflow": ("mlflow", "mlflow-skinny"),
+    "wandb": ("wandb", "feddyn[wandb]"),
+}
 """The module that a tracker needs, and what to install for it."""
 
 
@@ -92,7 +98,42 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run, word)
 
 
-TRACKERS: Mapping[str, type[TensorBoard] | type[MLflow]] = {"tensorboard": TensorBoard, "mlflow": MLflow}
+class WandB(Tracker):
+    """A run of the project `feddyn` in files for `wandb sync`, in `wandb` of the current folder or $WANDB_DIR (not in
+    a record: there are links among them); with $WANDB_MODE=online on the server that is logged in to. A run that goes
+    on has the same id, which follows from its directory."""
+
+    def __init__(self, directory: Path, label: str, setting: Mapping[str, Any], done: int):
+        import wandb
+
+        name = hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:16]
+        mode = os.environ.get("WANDB_MODE", "offline")
+        self.fresh = not any(Path(os.environ.get("WANDB_DIR", ""), "wandb").glob(f"*-{name}"))
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "feddyn"),
+            id=name,
+            name=label,
+            config=dict(setting),
+            resume="allow" if mode == "online" else None,
+            # nothing of the machine, its code or what it prints
+            settings=wandb.Settings(
+                mode=mode, silent=True, console="off", disable_code=True, disable_git=True, x_disable_stats=True
+            ),
+        )
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        self._run.log(_values(line), step=line["round"])
+
+    def close(self, status: str) -> None:
+        self._run.summary["status"] = str(status)
+        self._run.finish(exit_code=0 if Status(status).complete else 1)
+
+
+TRACKERS: Mapping[str, type[TensorBoard] | type[MLflow] | type[WandB]] = {
+    "tensorboard": TensorBoard,
+    "mlflow": MLflow,
+    "wandb": WandB,
+}
 
 
 def _flat(setting: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:

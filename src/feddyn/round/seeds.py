@@ -11,7 +11,9 @@ import numpy as np
 
 from feddyn.solvers.order import Seeds, hashes
 
-Purpose: TypeAlias = Literal["participation", "batches", "layers", "model", "links", "effort", "offline"]
+Purpose: TypeAlias = Literal[
+    "participation", "batches", "layers", "model", "links", "effort", "offline", "uplink", "downlink"
+]
 _KEYS: dict[Purpose, int] = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 
 
@@ -21,7 +23,7 @@ def derive(seed: int, purpose: Purpose, *where: int) -> np.random.SeedSequence:
 
 
 def integer(seed: int, purpose: Purpose, *where: int) -> int:
-    """A seed of 63 bits."""
+    """The seed of a purpose at a place, as a number of 63 bits."""
     return int(derive(seed, purpose, *where).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

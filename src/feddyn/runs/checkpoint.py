@@ -30,7 +30,7 @@ from feddyn.records.lines import count, strictly, table, text
 
 KEPT = 2
 NAME = re.compile(r"(\.)?\d{6,}\.(json|(server|devices)\.safetensors)(?(1)\.part)")
-"""Of a file of ours, or with a dot of one that is being written."""
+"""Names of files of ours, or with a dot of those that are being written."""
 ROWS = 64
 """Device states that are in memory at a time."""
 TYPES = {torch.float32: "F32", torch.float64: "F64"}

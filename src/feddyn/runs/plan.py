@@ -21,8 +21,15 @@ from feddyn.records.layout import Setting
 from feddyn.round.participation import Participation, Sampler
 from feddyn.solvers.base import Solve, Solver
 from feddyn.solvers.own import as_solver
+from feddyn.wire import Compressor
 
-OPTIONAL = {"target": Target, "links": Links, "patience": Patience}
+OPTIONAL = {
+    "target": Target,
+    "links": Links,
+    "patience": Patience,
+    "uplink": Compressor,
+    "downlink": Compressor,
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Plan:
     """A run before it starts.
 
     `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
-    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail. `named` has
+    trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail;
+    `uplink` and `downlink` how uploads and broadcasts are compressed. `named` has
     the parts of the setting that a settings file names, and `code` the source files that those names stand for.
     """
 
@@ -47,6 +55,8 @@ class Plan:
     origin: Mapping[str, Any] = field(default_factory=dict)
     stack: int | None = None
     links: Links | None = None
+    uplink: Compressor | None = None
+    downlink: Compressor | None = None
     patience: Patience | None = None
     named: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -95,7 +105,7 @@ class Plan:
         return self.patience is not None or (self.target is not None and self.target.stop)
 
     def sampler(self) -> Sampler:
-        """Who is active when."""
+        """The sampler that says who is active in which round."""
         return Sampler(self.participation, self.population.devices, self.rounds, self.seed)
 
     def setting(self) -> Setting:
@@ -111,6 +121,7 @@ class Plan:
             "solver": table(self.solver),
             "stack": stack,
             **({"links": fields_of(self.links)} if self.links else {}),
+            **{name: table(how) for name in ("uplink", "downlink") if (how := getattr(self, name))},
             "evaluation": self._evaluation(),
         }
         if (where := device_of(self.model)) != "cpu":
@@ -122,7 +133,8 @@ class Plan:
         if self.patience is not None:
             parts["patience"] = fields_of(self.patience)
         parts |= self.named
-        tables = {name: parts[name] for name in ("model", "population", "algorithm", "solver")}
+        kinds = ("model", "population", "algorithm", "solver", "uplink", "downlink")
+        tables = {name: parts[name] for name in kinds if name in parts}
         needs = [name for name, table in tables.items() if table.get("memory") or _inside(table.get("schedule"))]
         needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
         own = parts["evaluation"].get("metrics", ())

@@ -34,6 +34,7 @@ from feddyn.runs.run import Run
 from feddyn.runs.saving import BEST, CheckpointEvery, Saver
 from feddyn.runs.watch import Watch
 from feddyn.solvers.base import Solve
+from feddyn.wire import Compressor
 
 EXPLODED = 1e6
 """A loss, or a norm, of this many times the initial one (plus 1) counts as an explosion."""
@@ -106,6 +107,8 @@ class Simulation:
             evaluation=plan.evaluation,
             group=self._group,
             state_memory=state_memory,
+            uplink=plan.uplink,
+            downlink=plan.downlink,
         )
 
     def _initial(self) -> dict[str, Figures]:
@@ -279,6 +282,8 @@ def simulate(
     out: str | PathLike[str] | None = None,
     stack: int | None = None,
     links: Links | None = None,
+    uplink: Compressor | None = None,
+    downlink: Compressor | None = None,
     workers: int | None = None,
     state_memory: int | None = None,
     resume: Resume = False,
@@ -294,6 +299,7 @@ def simulate(
     model is kept (`run.model("best")`). out: a new directory for the record.
     stack: how many devices train as one batched computation (None: as many as pays, 1: one by one).
     links: how uploads are lost or late, and devices offline or slow (None: never).
+    uplink, downlink: how uploads and broadcasts are compressed, such as Quantized(bits=4) (None: not at all).
     workers: processes that train devices (None: the cores); state_memory: bytes for device states (None: a quarter of
     the machine's memory), beyond which they go to a file. These two do not change the result.
     resume: go on with the run whose record is in `out`, if there is one and it began with these arguments ('unchecked':
@@ -320,6 +326,8 @@ def simulate(
         target,
         stack=stack,
         links=links,
+        uplink=uplink,
+        downlink=downlink,
         patience=Patience(patience) if isinstance(patience, int) else patience,
     )
     simulation = Simulation(plan, out, workers=workers, state_memory=state_memory, resume=resume, checkpoint=checkpoint)

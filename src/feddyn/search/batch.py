@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     members: Sequence[Planned]
 
     def histories(self) -> list[tuple[list[Line], Status]]:
-        """A line a round for each of them, until all have reached their target, diverged or completed their rounds; and
+        """A line a round for each member, until all have reached their target, diverged or completed their rounds; and
         which of these it was."""
         plan = self.members[0][1]
         assert isinstance(plan.population, Stored)
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
 
 
 def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
-    """Those that can be batched with others, and the rest."""
+    """The candidates that can train in batches, and the rest."""
     alike: dict[str, list[Planned]] = {}
     rest = []
     for candidate, plan in planned:
@@ -109,7 +109,7 @@ def _can(plan: Plan) -> bool:
     """Whether a run is one that the engine batches over devices; then, with a method of ours, it can be batched over
     settings too."""
     stored = isinstance(plan.population, Stored) and plan.population.transform is None
-    simple = plan.links is None and plan.patience is None
+    simple = plan.links is None and plan.patience is None and plan.uplink is None and plan.downlink is None
     simple = simple and plan.evaluation.every == 1 and not plan.evaluation.devices
     walked = plan.local_solver.reports_path or not plan.algorithm.needs_path
     counted = "all" in plan.evaluation.models and (plan.target is None or plan.target.model == "all")

@@ -94,12 +94,13 @@ class Board:
     def runs(self, contest: Contest, label: str) -> dict[int, Job]:
         """The runs of a method that is tuned, by their seeds."""
         tuned = self.tuned(contest, label)
-        if tuned is None:
-            return {}
+        return {} if tuned is None else self.with_values(contest, label, tuned[0])
+
+    def with_values(self, contest: Contest, label: str, values: dict[str, Any]) -> dict[int, Job]:
+        """The runs of a method with some values, by their seeds."""
         made = {}
         for seed in self.seeds:
-            document = _seeded(contest.methods[label].candidate(tuned[0]).document, seed)
-            candidate = Candidate(label, tuned[0], document)
+            candidate = Candidate(label, values, _seeded(contest.methods[label].candidate(values).document, seed))
             made[seed] = Job(self.home(contest) / f"{candidate.name}-s{seed}", candidate)
         return made
 

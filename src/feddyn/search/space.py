@@ -71,7 +71,7 @@ class SearchedMethod:
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def candidate(self, changes: Mapping[str, Any]) -> "Candidate":
-        """The method with some values."""
+        """The candidate that is the method with these values."""
         document = copy.deepcopy(self.document)
         for path, value in changes.items():
             table, _, name = path.rpartition(".")
@@ -79,7 +79,7 @@ class SearchedMethod:
         return Candidate(self.label, dict(changes), document)
 
     def first(self) -> "Candidate":
-        """One with the first of all values."""
+        """The candidate with the first of all values."""
         values = {key: values[0] if isinstance(values, list) else values.low for key, values in self.space.items()}
         return self.candidate(values)
 

@@ -121,6 +121,8 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
         origin=origin,
         stack=single.get("stack", single.get("cohort")),
         links=found.links,
+        uplink=found.uplink,
+        downlink=found.downlink,
         patience=found.patience,
         named=found.named,
         code=found.code.files,

@@ -21,11 +21,12 @@ from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
 from feddyn.settings.devices import device
 from feddyn.settings.documents import Document
-from feddyn.settings.names import ALGORITHMS, LOSSES, MODELS, SCHEDULES, SOLVERS, SOURCES
+from feddyn.settings.names import ALGORITHMS, COMPRESSORS, LOSSES, MODELS, SCHEDULES, SOLVERS, SOURCES
 from feddyn.settings.schema import build, check, choose, parameters, takes
 from feddyn.solvers import Schedule
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver
+from feddyn.wire import Compressor
 
 T = TypeVar("T")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -50,6 +51,8 @@ class Draft:
     evaluation: Evaluation
     target: Target | None
     links: Links | None
+    uplink: Compressor | None
+    downlink: Compressor | None
     patience: Patience | None
     code: Code
     named: Document
@@ -121,6 +124,8 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
         evaluation,
         target,
         links,
+        _compressor(single, "uplink", code, named),
+        _compressor(single, "downlink", code, named),
         patience,
         code,
         named,
@@ -180,6 +185,34 @@ def _evaluation(table: Document, code: Code) -> tuple[Evaluation, list[Document]
         listed.append({"name": metric.name, "better": metric.better, "source": kept})
     rest = build(Evaluation, without(table, "metrics"), "evaluation")
     return replace(rest, metrics=tuple(found)), listed
+
+
+def _compressor(single: Document, kind: str, code: Code, named: Document) -> Compressor | None:
+    """How uploads or downloads are compressed; the name `none`, for a method of a comparison, is not at all."""
+    table = single.get(kind, {"name": "none"})
+    if table.get("name") == "none":
+        if rest := without(table, "name"):
+            raise InputError(f"{kind}.{min(rest)} is not known for {kind} 'none', which has no parameters")
+        return None
+
+    def made(table: Document, where: str) -> Compressor:
+        inner = {key: made(v, f"{where}.{key}") if isinstance(v, dict) else v for key, v in table.items()}
+        found = build(code.choose(COMPRESSORS, table, "name", where), without(inner, "name"), where, table["name"])
+        if not isinstance(found, Compressor):
+            raise InputError(f"{where}.name: {table['name']} gives a {type(found).__name__}, which is no Compressor")
+        if is_own(table["name"]):
+            named[kind] = _portable(single[kind])
+        return found
+
+    return made(table, kind)
+
+
+def _portable(table: Document) -> Document:
+    """A table in which names of one's own are without paths, also in the tables inside."""
+    return {
+        key: _portable(v) if isinstance(v, dict) else portable(v) if key == "name" and is_own(v) else v
+        for key, v in table.items()
+    }
 
 
 def _metric(source: object, code: Code) -> Metric:

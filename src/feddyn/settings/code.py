@@ -189,5 +189,5 @@ class _Finder(MetaPathFinder):
 
 
 def _public(module: object) -> list[str]:
-    """What could have been meant."""
+    """Names of classes and functions that could have been meant."""
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]

@@ -14,12 +14,13 @@ from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Evaluation, Patience, Target
 from feddyn.settings.code import Code, is_own
-from feddyn.settings.names import ALGORITHMS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
+from feddyn.settings.names import ALGORITHMS, COMPRESSORS, METHODS, MODELS, SOLVERS, SOURCES, Method, label
 from feddyn.settings.schema import choose, parameters
 
 Document: TypeAlias = dict[str, Any]
 
-TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", "code")
+WIRES = ("uplink", "downlink")
+TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", *WIRES, "code")
 SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss", "device")
 """`cohort` is what `stack` was called before."""
 PLAIN: Mapping[str, Callable[..., Any]] = {
@@ -30,9 +31,9 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
 }
 """Tables that name nothing, and what they make."""
 NAMES = {"algorithm.name", "solver.name", "model.name", "population.source"}
-NAMES |= {"target.gap", "model.dtype", "population.pooled"}
+NAMES |= {"uplink.name", "downlink.name", "target.gap", "model.dtype", "population.pooled"}
 EXCLUSIVE = (("steps", "epochs"), ("epochs", "steps"))
-ENTRY = {"label", "algorithm", "solver"}
+ENTRY = {"label", "algorithm", "solver", *WIRES}
 OWN = Method(Algorithm, "", "code of one's own: nothing comes with it")
 
 
@@ -123,6 +124,10 @@ def _resolve(common: Document, entry: Document, where: str) -> tuple[str, Docume
         if one in own:
             shared.pop(other, None)
     single = {**copy.deepcopy(common), "algorithm": dict(algorithm), "solver": {"name": "sgd", **shared, **own}}
+    for kind in WIRES:
+        if not isinstance(table := entry.get(kind, {}), dict):
+            raise InputError(f'{kind} must be a table, as in {{ name = "quantized", bits = 4 }}, not {table!r}')
+        single |= {kind: table} if table else {}
     if method.pooled:
         single["population"] = {**single.get("population", {}), "pooled": True}
         single["participation"] = 1.0
@@ -189,7 +194,7 @@ def every_key() -> set[str]:
     """Every key that some setting may have, of names that feddyn knows."""
     kinds = {"algorithm": ALGORITHMS, "solver": SOLVERS, "population": SOURCES, "model": MODELS}
     made = [(table, make) for table, known in kinds.items() for make in known.values()]
-    made += list(PLAIN.items())
+    made += [(kind, make) for kind in WIRES for make in COMPRESSORS.values()] + list(PLAIN.items())
     return {f"{table}.{key}" for table, make in made for key in parameters(make)} | NAMES | set(SCALARS)
 
 
@@ -202,6 +207,9 @@ def keys(single: Document, code: Code) -> set[str]:
         "model": code.choose(MODELS, single.get("model", {}), "name", "model"),
         **PLAIN,
     }
+    for kind in WIRES:
+        if single.get(kind, {}).get("name", "none") != "none":
+            made[kind] = code.choose(COMPRESSORS, single[kind], "name", kind)
     keys = {f"{table}.{key}" for table, make in made.items() for key in parameters(make)}
     keys -= {f"solver.{other}" for one, other in EXCLUSIVE if one in single["solver"]}
     return keys | NAMES | set(SCALARS)

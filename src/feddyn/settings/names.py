@@ -31,6 +31,7 @@ from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
 from feddyn.settings.code import is_own
 from feddyn.solvers import SGD, AdamW, Cosine, Exact, OneStep, Schedule, Solver, Steps, Warmup
+from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,12 @@ MODELS: Mapping[str, Callable[..., nn.Module]] = {
     "cnn": zoo.cnn,
     "lstm": zoo.lstm,
     "resnet18": zoo.resnet18,
+}
+COMPRESSORS: Mapping[str, Callable[..., Compressor]] = {
+    "quantized": Quantized,
+    "sign": Sign,
+    "topk": TopK,
+    "randomk": RandomK,
 }
 LOSSES: Mapping[str, Loss] = {
     "cross-entropy": nn.functional.cross_entropy,

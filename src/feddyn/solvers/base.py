@@ -30,7 +30,7 @@ class Solver(ABC):
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """What to call the solver in a sentence."""
         return type(self).__name__
 
     def check(self, problem: Problem) -> None:  # noqa: B027 (most solvers have nothing to refuse)

@@ -26,7 +26,7 @@ class Own(Solver):
         return str(getattr(self.solve, "__name__", type(self.solve).__name__))
 
     def check(self, problem: Problem) -> None:
-        """Its own check, if it has one."""
+        """The function's own check, if it has one."""
         if check := getattr(self.solve, "check", None):
             check(problem)
 

@@ -83,7 +83,7 @@ class StackedWork:
         return uphill(self.theta, lambda: self.stacked.gradient(batch), radius)
 
     def descent(self, batch: Any) -> Descent:
-        """A step along them."""
+        """A step along the devices' gradients."""
         return self.stacked.descent(batch)
 
     def _table(

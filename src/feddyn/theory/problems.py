@@ -14,7 +14,7 @@ from feddyn.algorithms.base import Problem, Solution, Vector
 from feddyn.errors import FeddynError
 
 TOLERANCE = 1e-14
-"""Of the gradient of a minimised problem, relative to the terms that it is a sum of: their rounding."""
+"""Gradient of a minimised problem, relative to the terms that it is a sum of, that counts as their rounding."""
 
 
 class Losses(ABC):

@@ -48,7 +48,7 @@ class Table:
         return cls(title, columns, rows)
 
     def save(self, directory: Path, stem: str) -> list[Path]:
-        """All three as files; those of an earlier table are replaced."""
+        """Write the table as Markdown, CSV and LaTeX; files of an earlier table are replaced."""
         directory.mkdir(parents=True, exist_ok=True)
         files = {directory / f"{stem}.{suffix}": text for suffix, text in self._forms().items()}
         for path, text in files.items():

@@ -16,7 +16,7 @@ class Variant:
 
     @property
     def seeds(self) -> list[int]:
-        """Their seeds."""
+        """The seeds of the runs."""
         return [run.setting.get("seed", 0) for run in self.runs]
 
 

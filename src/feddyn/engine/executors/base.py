@@ -28,7 +28,7 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End what was started."""
+        """End the processes that were started."""
 
 
 @contextmanager

@@ -34,11 +34,11 @@ class Group(ABC):
 
     @abstractmethod
     def note_owners(self, store: Store, groups: Sequence[Sequence[int]], owners: Sequence[int]) -> None:
-        """After a round: the states of devices are where they were trained."""
+        """Note after a round that the states of devices are where they were trained."""
 
     @abstractmethod
     def from_first(self, what: T) -> T:
-        """What the first process has."""
+        """The value that the first process has, for all of them."""
 
     @abstractmethod
     def adopt(self, devices: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from feddyn.records.files import write_whole
 
 HOSPITALS = ("east", "harbour", "hill", "north", "south", "west")
 ROWS = 150
-"""For each hospital."""
+"""Patients of each hospital."""
 
 
 def write(directory: Path) -> list[Path]:

@@ -24,7 +24,7 @@ class Audit:
     """Rounds of paths."""
 
     def add(self, other: "Audit") -> None:
-        """The two as one."""
+        """Two audits as one."""
         for mine, theirs in ((self.errors, other.errors), (self.ratios, other.ratios)):
             mine |= {name: max(value, mine.get(name, 0.0)) for name, value in theirs.items()}
         self.violated += [name for name in other.violated if name not in self.violated]
@@ -41,7 +41,7 @@ def audit(
         if t % every == 0:
             found.add(audit_round(Round(laboratory, state, theorem.P, theorem.alpha), theorem))
         active = draws(paths, theorem.m, theorem.P, random)
-        state = laboratory.settle(state, laboratory.offer(state), active)
+        state = laboratory.complete(state, laboratory.offer(state), active)
     return found
 
 

@@ -23,7 +23,7 @@ def identities(round: Round, theorem: Theorem) -> dict[str, float]:
 
 
 def _sides(round: Round, theorem: Theorem) -> Iterator[tuple[str, torch.Tensor, torch.Tensor, bool]]:
-    """Name, left, right, and whether they are gradients (or models)."""
+    """Every identity: its name, its two sides, and whether they are gradients (or models)."""
     after, share, one_step = round.after, round.losses.share, theorem.method == "FedDynOneGD"
     h, theta = after.server["h"].squeeze(-2), after.server["theta"].squeeze(-2)
     yield "h^t = 1/m SUM_k share_k lambda_k^t", h, round.slopes(after).mean(-2), True

@@ -48,7 +48,7 @@ class Laboratory:
         self.algorithm, self.losses, self.one_step = algorithm, losses, one_step
 
     def start(self, theta: Vector, paths: int = 1, models: Vector | None = None) -> State:
-        """Before the first round. `models` are theta_k^0 (m, d); None: theta^0."""
+        """The state before the first round. `models` are theta_k^0 (m, d); None: theta^0."""
         m, d = self.losses.m, self.losses.d
         server = self.algorithm.server(theta.expand(paths, 1, d).clone())
         devices = self.algorithm.device(theta.expand(paths, m, d).clone())
@@ -65,9 +65,9 @@ class Laboratory:
     def _solve(self, problem: Problem) -> Solution:
         return self.losses.one_step(problem) if self.one_step else self.losses.minimise(problem)
 
-    def settle(self, state: State, offer: Offer, active: torch.Tensor) -> State:
-        """After the round in which `active` (..., m) were, all paths the same number; axes before those of the paths
-        are alternatives."""
+    def complete(self, state: State, offer: Offer, active: torch.Tensor) -> State:
+        """The state after the round in which `active` (..., m) were, all paths the same number; axes before those of
+        the paths are alternatives."""
         chosen = active.unsqueeze(-1)
         count = int(active.sum(-1).flatten()[0])
         total = {name: (chosen * upload).sum(-2, keepdim=True) for name, upload in offer.uploads.items()}

@@ -25,7 +25,7 @@ from feddyn.theory.verification.laboratory import Laboratory, State, active_sets
 from feddyn.theory.verification.rounds import mean_square, square
 
 GROUPS = 8
-"""Of paths, for the error of a slope."""
+"""Groups of paths, from which the error of a slope is taken."""
 
 
 class Point(NamedTuple):
@@ -98,7 +98,7 @@ def start_of(losses: Losses, theta: Vector) -> Start:
 def measured(
     theorem: Theorem, laboratory: Laboratory, theta: Vector, times: Sequence[int], *, paths: int, seed: int
 ) -> Measured:
-    """At each T of `times`, over random paths (one, where all devices are active)."""
+    """A theorem's sides at each T of `times`, over random paths (one, where all devices are active)."""
     random, m, P, losses = torch.Generator().manual_seed(seed), theorem.m, theorem.P, laboratory.losses
     state, left = laboratory.start(theta, 1 if m == P else paths), Left(theorem, losses)
     values, sums = [], []
@@ -108,18 +108,18 @@ def measured(
             values.append(left.value)
             sums.append(left.summed)
         active = draws(len(state.gamma), m, P, random)
-        state = laboratory.settle(state, laboratory.offer(state), active)
+        state = laboratory.complete(state, laboratory.offer(state), active)
     return _points(theorem, losses, theta, sorted(times), torch.stack(values), torch.stack(sums))
 
 
 def enumerated(theorem: Theorem, laboratory: Laboratory, theta: Vector, last: int) -> Measured:
-    """At T = 1 ... last, over all (m choose P)^(T-1) paths, which are equally likely: the expectation is exact."""
+    """A theorem's sides at T = 1 ... last, over all (m choose P)^(T-1) paths, equally likely: an exact expectation."""
     losses, sets = laboratory.losses, active_sets(theorem.m, theorem.P)
     state, left = laboratory.start(theta), Left(theorem, losses)
     values, sums = [], []
     for T in range(1, last + 1):
         if T > 1:
-            state = flatten(laboratory.settle(state, laboratory.offer(state), sets))
+            state = flatten(laboratory.complete(state, laboratory.offer(state), sets))
             left.branch(len(sets))
         left.add(state)
         values.append(left.value.mean().reshape(1))

@@ -12,7 +12,7 @@ from feddyn.theory.verification.survey import ACTIVE, DEVICES, start
 CONDITIONS = {"well": (3, 0.2), "badly": (8, 0.0)}
 """Coordinates and mu of quadratics of L = 1: the curvatures of l are within a factor of 2, and of 60."""
 MULTIPLES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
-"""In units of L."""
+"""The values of alpha that are tried, in units of L."""
 REDUCTIONS = (1e-2, 1e-6)
 LIMIT = 2000
 
@@ -44,7 +44,7 @@ def rounds_needed(trial: Practice) -> list[int | None]:
     first = float(losses.gap(state.gamma).mean())
     reached: list[int | None] = [None for _ in REDUCTIONS]
     for t in range(1, LIMIT + 1):
-        state = laboratory.settle(state, laboratory.offer(state), draws(trial.paths, DEVICES, trial.P, random))
+        state = laboratory.complete(state, laboratory.offer(state), draws(trial.paths, DEVICES, trial.P, random))
         gap = float(losses.gap(state.gamma).mean()) / first
         reached = [t if was is None and gap <= part else was for was, part in zip(reached, REDUCTIONS, strict=True)]
         if None not in reached:

@@ -12,7 +12,7 @@ from feddyn.algorithms.base import Vector
 from feddyn.theory.verification.laboratory import Laboratory, State, active_sets
 
 ROUNDING = 1e-13
-"""Of vectors in float64, relative to their size, after many rounds."""
+"""Rounding of vectors in float64, relative to their size, after many rounds."""
 
 
 class Round:
@@ -24,7 +24,7 @@ class Round:
         self.virtual = offer.models
         """theta~_k^t"""
         self.active = active_sets(self.m, P)
-        self.after = laboratory.settle(before, offer, self.active)
+        self.after = laboratory.complete(before, offer, self.active)
 
     @cached_property
     def floor(self) -> torch.Tensor:

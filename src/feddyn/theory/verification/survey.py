@@ -32,7 +32,7 @@ DEVICES = 8
 ACTIVE = (8, 4, 2, 1)
 DIMENSION = 3
 DISTANCE = 3.0
-"""Of the start from the optimum."""
+"""Distance of the start from the optimum."""
 LENGTHS: Mapping[tuple[str, str], float] = {
     ("strongly convex", "quadratic"): 5.0,
     ("strongly convex", "logistic"): 5.0,
@@ -93,7 +93,7 @@ class Result(NamedTuple):
 
     @property
     def slope(self) -> Slope:
-        """Fitted to the last rounds."""
+        """The slope that is fitted to the last rounds."""
         return self.measured.slope(int(FIT * self.measured.points[-1].T))
 
     @property

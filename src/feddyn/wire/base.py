@@ -1,0 +1,66 @@
+"""What a compressor is: a pure map from vectors to messages, and from messages to vectors.
+
+A message is bytes, ends with a checksum, and stands for a vector of the model's size. The vector that is read is not
+the one that was written, but nearer to it than zero is:
+
+    E ||Q(v) - v||^2  <=  (1 - delta) ||v||^2 ,   delta > 0 ,
+
+which is all that the rule 'both sides use what was really sent' asks for (docs/compression.md).
+"""
+
+import zlib
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from feddyn.algorithms.base import Vector
+from feddyn.errors import InputError
+from feddyn.wire.bits import Reader
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Sizes: TypeAlias = tuple[int, ...]
+"""The numbers of parameters of a model's layers, in their order: how a vector is cut where scales are `per` layer."""
+CHECKSUM = 4
+
+
+class Compressor(ABC):
+    """Final classes implement it; none extends another. Equal compressors read each other's messages."""
+
+    @abstractmethod
+    def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
+        """The message of a vector of finite numbers; `seed` is for what is random in it."""
+
+    @abstractmethod
+    def read(self, reader: Reader, sizes: Sizes) -> Numbers:
+        """The vector that a message stands for."""
+
+    def encode(self, vector: Vector, sizes: Sizes, seed: int = 0) -> bytes:
+        """A message with its checksum."""
+        if vector.dim() != 1 or vector.numel() != sum(sizes):
+            raise InputError(f"a vector of shape {tuple(vector.shape)} is not one of the {sum(sizes)} parameters")
+        body = self.write(vector.detach().cpu().numpy().astype(np.float64), sizes, seed)
+        return body + checksum(body, repr(self))
+
+    def decode(self, message: bytes, sizes: Sizes) -> Vector:
+        """The vector that a message stands for, in float64; one that was not encoded by an equal compressor, or was
+        altered or cut off since, is refused."""
+        body = message[:-CHECKSUM]
+        if len(message) < CHECKSUM or message[-CHECKSUM:] != checksum(body, repr(self)):
+            raise InputError("the message was cut off or altered, or is of another compressor: send it again")
+        reader = Reader(body)
+        vector = self.read(reader, sizes)
+        reader.end()
+        return torch.from_numpy(vector)
+
+    def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, int]:
+        """What arrives of a vector, of its type and on its device, and the length of the message that carried it."""
+        message = self.encode(vector, sizes, seed)
+        return self.decode(message, sizes).to(vector), len(message)
+
+
+def checksum(body: bytes, name: str = "") -> bytes:
+    """The end of a message, which another message or another sender's name do not have."""
+    return zlib.crc32(body, zlib.crc32(name.encode())).to_bytes(CHECKSUM, "little")

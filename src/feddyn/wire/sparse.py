@@ -1,0 +1,105 @@
+r"""Sending some of the coordinates only: those with the largest magnitudes, or random ones.
+
+Of d coordinates k are sent, so E ||Q(v) - v||^2 <= (1 - k/d) ||v||^2 if their values are exact. Random ones are sent as
+they are, not d/k times as large: that would be right in the mean, but no contraction, and diverges.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from feddyn.checks import require_number
+from feddyn.errors import InputError
+from feddyn.wire.base import Compressor, Numbers, Sizes
+from feddyn.wire.bits import Reader, Whole
+from feddyn.wire.codes import groups, read_places, write_places
+
+SEED = 8
+
+
+@final
+@dataclass(frozen=True)
+class TopK(Compressor):
+    """The `fraction` of all coordinates with the largest magnitudes; their places are coded by their distances.
+    values: how their values are sent, such as Quantized(bits=4); default: float32."""
+
+    fraction: float
+    values: Compressor | None = None
+
+    def __post_init__(self) -> None:
+        _require("TopK", self.fraction, self.values)
+
+    def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
+        filled = vector != 0
+        if (count := _count(self.fraction, len(vector))) < len(vector):
+            largest = np.argpartition(np.abs(vector), len(vector) - count)[len(vector) - count :]
+            chosen = np.zeros_like(filled)
+            chosen[largest] = True
+            filled &= chosen
+        return write_places(filled) + _write_values(self.values, vector, np.flatnonzero(filled), sizes, seed)
+
+    def read(self, reader: Reader, sizes: Sizes) -> Numbers:
+        places = np.arange(sum(sizes))[read_places(reader, sum(sizes))]
+        return _read_values(self.values, reader, places, sizes)
+
+
+@final
+@dataclass(frozen=True)
+class RandomK(Compressor):
+    """A random `fraction` of all coordinates, other ones in each message, which has their seed instead of their places.
+    values: how their values are sent, such as Quantized(bits=4); default: float32."""
+
+    fraction: float
+    values: Compressor | None = None
+
+    def __post_init__(self) -> None:
+        _require("RandomK", self.fraction, self.values)
+
+    def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
+        places = self._places(seed, len(vector))
+        return seed.to_bytes(SEED, "little") + _write_values(self.values, vector, places, sizes, seed)
+
+    def read(self, reader: Reader, sizes: Sizes) -> Numbers:
+        seed = int.from_bytes(reader.take(SEED).tobytes(), "little")
+        return _read_values(self.values, reader, self._places(seed, sum(sizes)), sizes)
+
+    def _places(self, seed: int, size: int) -> Whole:
+        count = _count(self.fraction, size)
+        order = np.random.PCG64([seed, 1]).random_raw(size)
+        return np.sort(np.argpartition(order, count - 1)[:count]) if count < size else np.arange(size)
+
+
+def _require(name: str, fraction: object, values: object) -> None:
+    require_number(name, "fraction", fraction)
+    if float(fraction) > 1:  # type: ignore[arg-type]
+        raise InputError(f"{name}: fraction is a part of all coordinates, at most 1, not {fraction}")
+    if not isinstance(values, Compressor | None):
+        raise InputError(f"{name}: values must be a compressor such as Quantized(bits=4), not {values!r}")
+
+
+def _count(fraction: float, size: int) -> int:
+    """At least one."""
+    return max(1, round(fraction * size))
+
+
+def _of_layers(places: Whole, sizes: Sizes) -> Sizes:
+    """How many of the places there are in each layer."""
+    ends = groups(sizes).starts + groups(sizes).sizes
+    return tuple(np.diff(np.searchsorted(places, ends), prepend=0).tolist())
+
+
+def _write_values(how: Compressor | None, vector: Numbers, places: Whole, sizes: Sizes, seed: int) -> bytes:
+    values = vector[places]
+    if how is None:
+        return values.astype("<f4").tobytes()
+    return how.write(values, _of_layers(places, sizes), seed)
+
+
+def _read_values(how: Compressor | None, reader: Reader, places: Whole, sizes: Sizes) -> Numbers:
+    vector = np.zeros(sum(sizes))
+    if how is None:
+        vector[places] = reader.floats(len(places), "f4")
+    else:
+        vector[places] = how.read(reader, _of_layers(places, sizes))
+    return vector

@@ -1,0 +1,82 @@
+r"""Uploads: a device sends Q(theta_k - theta), and both sides use what was really sent.
+
+The method is handed the model that the server sees, theta + Q(theta_k - theta), in the place of theta_k, and computes
+the device's next state and its upload from it. A method whose devices keep a state has what was not sent in there, and
+asks for it again (for FedDyn this is EF21 in the dual, see docs/compression.md): a second memory of it would count it
+twice. A method whose devices keep nothing is given one, the classical error feedback:
+
+    u_k = Q(theta_k - theta + e_k) ,   e_k <- theta_k - theta + e_k - u_k .
+
+Everything else that such a method uploads (SCAFFOLD's control variates) the server computes from theta_k, what it sent,
+and a number or two.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from feddyn.algorithms.base import Algorithm, Solution, Vector
+from feddyn.errors import InputError
+from feddyn.wire.base import Compressor, Sizes
+
+TRIED = (0.5, 1.75)
+"""Shares with which it is tried whether a method's upload can be made of the model."""
+
+
+class Upload(NamedTuple):
+    """The models that the server sees, what of them was not sent, and the lengths of the messages; a row a device."""
+
+    seen: Vector
+    error: Vector
+    lengths: list[int]
+
+
+class Uplink:
+    """How devices of a method upload: `feedback` says whether what was not sent is kept for them."""
+
+    def __init__(self, compressor: Compressor, algorithm: Algorithm, theta: Vector, sizes: Sizes):
+        _require_upload_of_model(algorithm, theta)
+        self.compressor, self.sizes = compressor, sizes
+        self.feedback = not algorithm.device(theta)
+        _, upload = algorithm.report(
+            algorithm.broadcast(algorithm.server(theta)), algorithm.device(theta), 1.0, Solution(theta, 1.0)
+        )
+        numbers = [vector for vector in upload.values() if vector.numel() != theta.numel()]
+        self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
+        """Bytes of the numbers that are sent beside the vector."""
+
+    def send(self, reference: Vector, theta: Vector, error: Vector | None, seeds: Sequence[int]) -> Upload:
+        """Send what devices found, from the models that they are measured from."""
+        wanted = theta - reference if error is None else theta - reference + error
+        rows = wanted.reshape(len(seeds), -1)
+        sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
+        arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
+        return Upload(reference + arrived, wanted - arrived, [length + self.beside for _, length in sent])
+
+
+def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
+    """Refuse a method whose upload the server cannot make of the model that it sees, because it depends on the device's
+    state: two devices with histories of their own move by the same from their references."""
+    random = torch.Generator().manual_seed(0)
+
+    def near(vector: Vector) -> Vector:
+        return vector + torch.randn(vector.shape, generator=random).to(vector)
+
+    down, move = algorithm.broadcast({name: near(v) for name, v in algorithm.server(theta).items()}), near(theta)
+    for share in TRIED:
+        uploads = []
+        for _ in range(2):
+            state = algorithm.device(theta)
+            for _ in range(2):
+                state, _ = algorithm.report(down, state, share, Solution(near(theta), 0.5))
+            start = algorithm.problem(down, state, share).start
+            reference = algorithm.reference(down, state)
+            moved = (start if reference is None else reference) + move
+            uploads.append(algorithm.report(down, state, share, Solution(moved, 0.5))[1])
+        for name, vector in uploads[0].items():
+            if not torch.allclose(vector, uploads[1][name], rtol=1e-3, atol=1e-3 * (1 + float(vector.abs().max()))):
+                raise InputError(
+                    f"{type(algorithm).__name__}: its upload {name!r} depends on the device's state, so the server can"
+                    "not make it of a compressed model; leave the uplink out, or use a method such as FedDyn"
+                )

@@ -1,0 +1,207 @@
+"""Whole runs with compressed uploads and downloads: exact, counted in the bytes that are sent, and always the same."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import feddyn
+from feddyn.data.stored import Stored
+from feddyn.engine.trainer import UNSENT
+from feddyn.records.layout import key
+from feddyn.settings.building import plans
+from feddyn.settings.documents import Document
+
+DECAY = 0.1
+SGD = feddyn.SGD(0.1, epochs=2, batch_size=8)
+FOUR = feddyn.Quantized(4)
+TOP = feddyn.TopK(0.2, FOUR)
+
+
+def test_feddyn_finds_the_optimum_with_both_ways_compressed_and_uploads_lost(
+    logistic: nn.Module, unbalanced: Stored
+) -> None:
+    """In every round h = 1/m SUM share_k lambda_k to 1e-12, at the end the optimum of the pooled loss to 1e-8."""
+    exact = feddyn.Exact(weight_decay=DECAY)
+    plan = feddyn.Plan(
+        logistic,
+        unbalanced,
+        feddyn.FedDyn(1.0),
+        exact,
+        6,
+        220,
+        evaluation=feddyn.Evaluation(every=220),
+        links=feddyn.Links(lost=0.3),
+        uplink=FOUR,
+        downlink=FOUR,
+    )
+    simulation = feddyn.Simulation(plan, workers=1)
+    federation, m = simulation.federation, unbalanced.devices
+    for _ in simulation:
+        slopes = {k: federation.state(k)["lambda"] for k in federation.ever_active}
+        mean = sum((unbalanced.share(k) * slope for k, slope in slopes.items()), torch.zeros(1)) / m
+        scale = max((float(slope.norm()) for slope in slopes.values()), default=1.0)
+        assert float((federation.server["h"] - mean).norm()) <= 1e-12 * scale
+    best = feddyn.simulate(logistic, unbalanced.pooled(), feddyn.FedAvg(), exact, participation=1.0, rounds=1)
+    assert float((federation.server["theta"] - best.models["server"]).norm()) <= 1e-8
+
+
+def arguments(**other: Any) -> dict[str, Any]:
+    torch.manual_seed(0)
+    population = feddyn.synthetic("type3", devices=9, samples=30, features=6, classes=3)
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    common: dict[str, Any] = {"participation": 4, "rounds": 12, "seed": 1, "workers": 1, "solver": SGD}
+    return {"model": model, "population": population, **common, **other}
+
+
+@pytest.mark.parametrize(
+    "method", [feddyn.FedDyn(0.1), feddyn.FedAvg(), feddyn.Scaffold(), feddyn.FedACG(0.5)], ids=str
+)
+def test_a_run_goes_on_to_the_same_bits(method: feddyn.Algorithm, tmp_path: Path) -> None:
+    links = feddyn.Links(lost=0.2)
+    given = arguments(algorithm=method, uplink=TOP, downlink=feddyn.Quantized(2), links=links)
+    whole = feddyn.simulate(**given)
+    workers = given.pop("workers")
+    plan = feddyn.Plan(**given)
+    for line in feddyn.Simulation(plan, tmp_path / "part", workers=workers):
+        if line["round"] == 7:
+            break
+    del line
+    rest = feddyn.simulate(**given, workers=2, out=tmp_path / "part", resume=True)
+    assert rest.history == whole.history
+    assert all(torch.equal(rest.models[name], whole.models[name]) for name in whole.models)
+
+
+def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of two devices: the first message of each is the broadcast, then each device's upload. A device that was
+    there before is sent the message; one that comes for the first time hears of both broadcasts."""
+    sent: list[bytes] = []
+    encode = feddyn.Quantized.encode
+
+    def spy(self: feddyn.Quantized, *given: Any) -> bytes:
+        sent.append(encode(self, *given))
+        return sent[-1]
+
+    monkeypatch.setattr(feddyn.Quantized, "encode", spy)
+    given = arguments(algorithm=feddyn.FedDyn(0.1), participation=[[0, 1], [0, 2]], rounds=2, stack=1)
+    raw = feddyn.simulate(**given).history[0]
+    assert raw["bytes_up"] == raw["bytes_down"] == 2 * 4 * 83  # parameters of the network
+    run = feddyn.simulate(**given, uplink=FOUR, downlink=FOUR)
+    one, two = run.history
+    lengths = [len(message) for message in sent]
+    assert len(lengths) == 6
+    sealed = 2 + 1 + 4  # the kind and the number of messages, the length of one, the checksum
+    assert one["bytes_up"] == sum(lengths[1:3])
+    assert two["bytes_up"] == one["bytes_up"] + sum(lengths[4:])
+    assert one["bytes_down"] == 2 * (lengths[0] + sealed)
+    start, sizes = feddyn.FlatModel(given["model"]).theta, feddyn.FlatModel(given["model"]).sizes
+    move, *found = (FOUR.decode(sent[place], sizes).float() for place in (3, 4, 5))
+    assert torch.allclose(run.models["active"], start + move + sum(found) / 2, rtol=0, atol=1e-6)
+    known, new = lengths[3] + sealed, lengths[0] + 1 + lengths[3] + sealed
+    assert one["bytes_down"] + 2 * known - 10 < two["bytes_down"] <= one["bytes_down"] + known + new
+
+
+def test_what_was_not_sent_is_kept_for_devices_without_a_state() -> None:
+    given = arguments(algorithm=feddyn.FedAvg(), participation=[[0], [0]], rounds=2, stack=1)
+    given.pop("workers")
+    simulation = feddyn.Simulation(feddyn.Plan(**given, uplink=feddyn.TopK(0.1)), workers=1)
+    federation = simulation.federation
+    for _ in simulation:
+        assert float(federation.store.state(0)[UNSENT].norm()) > 0
+        assert federation.state(0) == {}
+
+
+def test_uploads_that_are_lost_count_as_long_as_the_others() -> None:
+    links = feddyn.Links(lost=0.5)
+    run = feddyn.simulate(**arguments(algorithm=feddyn.FedDyn(0.1), uplink=FOUR, links=links))
+    before = {"bytes_up": 0, "wasted": 0}
+    for line in run.history:
+        if line["active"]:
+            up = line["bytes_up"] - before["bytes_up"]
+            reached = len(line["active"]) + len(line["lost"])
+            assert 30 * reached < up < 200 * reached
+        before = line
+    assert run.history[-1]["wasted"] > 0
+
+
+def test_compression_belongs_to_the_setting_and_its_absence_does_not() -> None:
+    given = arguments(algorithm=feddyn.FedDyn(0.1))
+    given.pop("workers")
+    plain, up = feddyn.Plan(**given).setting(), feddyn.Plan(**given, uplink=TOP, downlink=FOUR).setting()
+    assert {"uplink", "downlink"}.isdisjoint(plain)
+    four = {"name": "quantized", "bits": 4, "per": "layer", "rounding": "nearest"}
+    assert up["downlink"] == four
+    assert up["uplink"] == {"name": "topk", "fraction": 0.2, "values": four}
+    assert key(up) != key(plain)
+
+
+def document(**other: Any) -> Document:
+    return {
+        "rounds": 3,
+        "participation": 0.5,
+        "population": {
+            "source": "synthetic",
+            "kind": "type1",
+            "devices": 4,
+            "samples": 20,
+            "features": 3,
+            "classes": 3,
+        },
+        "model": {"name": "linear"},
+        "algorithm": {"name": "feddyn", "alpha": 0.1},
+        "solver": {"lr": 0.1, "epochs": 1, "batch_size": 5},
+        **other,
+    }
+
+
+def test_a_setting_names_compressors() -> None:
+    values = {"name": "quantized", "bits": 4, "per": "block", "block": 64}
+    ((_, plan),) = plans(
+        document(uplink={"name": "topk", "fraction": 0.1, "values": values}, downlink={"name": "sign"})
+    )
+    assert plan.uplink == feddyn.TopK(0.1, feddyn.Quantized(4, "block", block=64))
+    assert plan.downlink == feddyn.Sign()
+    setting = plan.setting()
+    assert setting["uplink"]["values"] == {**values, "rounding": "nearest"}
+    ((_, again),) = plans(setting)
+    assert again.setting() == setting
+
+
+def test_methods_of_a_comparison_have_compressors_of_their_own_and_can_be_changed() -> None:
+    entries = [
+        {"algorithm": {"name": "feddyn", "alpha": 0.1}, "uplink": {"name": "quantized", "bits": 8}},
+        {"algorithm": {"name": "fedavg"}, "uplink": {"name": "none"}},
+        {"algorithm": {"name": "scaffold"}},
+    ]
+    common = document(uplink={"name": "quantized", "bits": 4}, compare=entries)
+    del common["algorithm"]
+    found = plans(common)
+    assert [plan.uplink for _, plan in found] == [feddyn.Quantized(8), None, feddyn.Quantized(4)]
+    found = plans(common, ["uplink.bits=2"])
+    assert [plan.uplink for _, plan in found] == [feddyn.Quantized(2), None, feddyn.Quantized(2)]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"name": "zip"}, "uplink.name 'zip' is not known"),
+        ({"bits": 4}, "uplink.name is missing"),
+        ({"name": "quantized"}, "uplink.bits is missing"),
+        ({"name": "quantized", "bits": 0}, "bits must be 8, 4, 2 or 1, not 0"),
+        ({"name": "quantized", "bits": "4"}, "uplink.bits must be a whole number"),
+        ({"name": "topk", "fraction": 2.0}, "at most 1, not 2.0"),
+        ({"name": "topk", "fraction": 0.1, "values": {"name": "quantized"}}, "uplink.values.bits is missing"),
+        ({"name": "topk", "fraction": 0.1, "values": 4}, "uplink.values must be"),
+        ({"name": "none", "bits": 4}, "uplink.bits is not known for uplink 'none'"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_gets_a_sentence(table: Document, words: str) -> None:
+    with pytest.raises(feddyn.InputError, match=words):
+        plans(document(uplink=table))
+
+
+def test_a_compressor_must_be_one() -> None:
+    with pytest.raises(feddyn.InputError, match="uplink must be a"):
+        feddyn.simulate(**arguments(algorithm=feddyn.FedDyn(0.1), uplink=4))

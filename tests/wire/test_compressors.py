@@ -1,0 +1,129 @@
+"""What every compressor is: a contraction, the same for the same seed, and refused where it cannot be meant."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import feddyn
+from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
+
+SIZES = (60, 5, 35)
+FOUR = Quantized(4)
+ALL: list[Any] = [
+    pytest.param(Quantized(8), id="8 bits"),
+    pytest.param(FOUR, id="4 bits"),
+    pytest.param(Quantized(4, "model"), id="4 bits, model"),
+    pytest.param(Quantized(4, "block", block=7), id="4 bits, blocks"),
+    pytest.param(Quantized(4, step=30.0), id="4 bits, far too coarse"),
+    pytest.param(Quantized(8, rounding="stochastic"), id="8 bits, stochastic"),
+    pytest.param(Quantized(4, rounding="stochastic"), id="4 bits, stochastic"),
+    pytest.param(Quantized(2), id="2 bits"),
+    pytest.param(Quantized(2, rounding="stochastic"), id="2 bits, stochastic"),
+    pytest.param(Sign(), id="sign"),
+    pytest.param(Sign("model"), id="sign, model"),
+    pytest.param(TopK(0.1), id="top 10%"),
+    pytest.param(TopK(0.1, FOUR), id="top 10% of 4 bits"),
+    pytest.param(TopK(0.1, Sign("model")), id="top 10% of signs"),
+    pytest.param(TopK(1.0), id="top of all"),
+    pytest.param(RandomK(0.1), id="random 10%"),
+    pytest.param(RandomK(0.1, FOUR), id="random 10% of 4 bits"),
+    pytest.param(TopK(0.5, RandomK(0.5)), id="random half of the top half"),
+]
+VECTORS = {
+    "normal": lambda g: torch.randn(100, generator=g, dtype=torch.float64),
+    "heavy tails": lambda g: torch.randn(100, generator=g, dtype=torch.float64) ** 5,
+    "one number": lambda g: torch.eye(100, dtype=torch.float64)[7] * -3e-7,
+    "all alike": lambda g: torch.full((100,), 1e9, dtype=torch.float64),
+    "layers of other sizes": lambda g: torch.randn(100, generator=g, dtype=torch.float64) * torch.logspace(-9, 9, 100),
+}
+
+
+@pytest.mark.parametrize("kind", VECTORS)
+@pytest.mark.parametrize("compressor", ALL)
+def test_a_compressor_is_a_contraction(compressor: Compressor, kind: str) -> None:
+    """E ||Q(v) - v||^2 <= (1 - delta) ||v||^2: in the mean over seeds, of which most compressors do not even depend."""
+    vector = VECTORS[kind](torch.Generator().manual_seed(1))
+    errors = [float((compressor.sent(vector, SIZES, seed)[0] - vector).square().sum()) for seed in range(100)]
+    assert np.mean(errors) < (1 - 1e-3) * float(vector.square().sum())
+
+
+@pytest.mark.parametrize("compressor", ALL)
+def test_zero_stays_zero(compressor: Compressor) -> None:
+    assert not compressor.sent(torch.zeros(100), SIZES, 3)[0].any()
+
+
+@pytest.mark.parametrize("compressor", ALL)
+def test_what_is_sent_depends_on_the_vector_and_the_seed_alone(compressor: Compressor) -> None:
+    vector = torch.randn(100, generator=torch.Generator().manual_seed(2))
+    message = compressor.encode(vector, SIZES, 5)
+    assert compressor.encode(vector.clone(), SIZES, 5) == message
+    arrived, length = compressor.sent(vector, SIZES, 5)
+    assert length == len(message)
+    assert arrived.dtype == vector.dtype
+    assert torch.equal(arrived.double(), compressor.decode(message, SIZES))
+    random = isinstance(compressor, RandomK) or "stochastic" in repr(compressor) or "RandomK" in repr(compressor)
+    assert (compressor.encode(vector, SIZES, 6) == message) != random
+
+
+def test_rounding_by_hand() -> None:
+    """Root mean square 4, so with 4 bits a step of 4: (5, 3, -5, -2, 1) become (1, 1, -1, 0, 0), halves going to the
+    even number. <c, v>/<c, c> = 13/3, and the next power of two is 4. With signs it is the mean magnitude, 16/5."""
+    vector = torch.tensor([5.0, 3.0, -5.0, -2.0, 1.0, -4.0])
+    power = torch.tensor([5.0, 3.0, -5.0, -2.0, 1.0]).square().mean().sqrt()
+    assert 2**1.5 < power < 2**2.5
+    found = Quantized(4).sent(vector, (5, 1))[0]
+    assert found.tolist() == [4, 4, -4, 0, 0, -4]
+    assert Sign().sent(vector, (5, 1))[0].tolist() == [4, 4, -4, -4, 4, -4]
+    assert TopK(0.5).sent(vector, (5, 1))[0].tolist() == [5, 0, -5, 0, 0, -4]
+
+
+def test_codes_beyond_the_largest_are_cut_off_there() -> None:
+    """999 numbers of 1 and one of 1000, of root mean square 31.6: the step is 32, and 7 steps are the most."""
+    vector = torch.ones(1000)
+    vector[3] = 1000
+    found = Quantized(4).sent(vector, (1000,))[0]
+    assert found[3] == 7 * 128  # <c, v>/<c, c> = 1000/7, next to 128
+    assert found.count_nonzero() == 1
+
+
+def test_stochastic_rounding_is_right_in_the_mean() -> None:
+    """2,000 draws of numbers between whole steps: their mean is off by at most 4 of its standard deviations."""
+    vector = torch.tensor([0.3, -0.7, 1.4, 1.0])  # root mean square 0.93: steps of 1/4
+    compressor = Quantized(8, rounding="stochastic")
+    mean = torch.stack([compressor.sent(vector, (4,), seed)[0] for seed in range(2000)]).mean(0)
+    assert torch.allclose(mean, vector, rtol=0, atol=4 * 0.125 / 2000**0.5)
+
+
+def test_random_coordinates_are_others_each_time_and_not_scaled_up() -> None:
+    vector = torch.arange(1.0, 101.0)
+    found = torch.stack([RandomK(0.1).sent(vector, SIZES, seed)[0] for seed in range(200)])
+    assert (found.count_nonzero(1) == 10).all()
+    assert ((found == 0) | (found == vector)).all()
+    assert (found.count_nonzero(0) > 3).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Quantized(0), "bits must be 8, 4, 2 or 1, not 0"),
+        (lambda: Quantized(True), "bits must be 8, 4, 2 or 1, not True"),
+        (lambda: Quantized(4, "layers"), "did you mean 'layer'"),  # type: ignore[arg-type]
+        (lambda: Quantized(4, rounding="up"), "rounding 'up' is not known"),  # type: ignore[arg-type]
+        (lambda: Quantized(4, step=0.0), "step must be a finite number above 0"),
+        (lambda: Quantized(4, block=0), "block must be a whole number"),
+        (lambda: TopK(2.0), "at most 1, not 2.0"),
+        (lambda: TopK(0.0), "fraction must be a finite number above 0"),
+        (lambda: RandomK(-0.1), "fraction must be a finite number above 0"),
+        (lambda: TopK(0.1, 4), "values must be a compressor such as"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_input_gets_a_sentence(make: Any, words: str) -> None:
+    with pytest.raises(feddyn.InputError, match=words):
+        make()
+
+
+def test_vectors_of_another_size_are_refused() -> None:
+    with pytest.raises(feddyn.InputError, match="not one of the 100 parameters"):
+        FOUR.encode(torch.zeros(99), SIZES)

@@ -1,0 +1,128 @@
+"""With exact solutions every compressor leaves the optimum where it is, and the wrong ways do not.
+
+Eight unequal devices with losses of their own; the rule is that both sides use what was really sent, up and down.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import pytest
+import torch
+
+import feddyn
+from feddyn.theory.problems import Logistic, Losses, Quadratics
+from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
+from feddyn.wire.base import Numbers, Sizes
+from feddyn.wire.bits import Reader
+from feddyn.wire.uplink import Uplink
+from tests.wire.laboratory import Way, run
+
+PROBLEMS: dict[str, Losses] = {
+    "quadratics": Quadratics(8, 12, mu=0.3, spread=1.0, seed=0, unequal=True),
+    "logistic": Logistic(8, 6, decay=0.2, spread=1.0, seed=0, unequal=True),
+}
+COMPRESSORS: list[Any] = [
+    pytest.param(Quantized(8), id="8 bits"),
+    pytest.param(Quantized(4), id="4 bits"),
+    pytest.param(Quantized(4, "block", "stochastic", block=5), id="4 bits, stochastic, blocks"),
+    pytest.param(Quantized(2, "model"), id="2 bits, model"),
+    pytest.param(Sign(), id="sign"),
+    pytest.param(TopK(0.1), id="top 10%"),
+    pytest.param(TopK(0.2, Quantized(4)), id="top 20% of 4 bits"),
+    pytest.param(RandomK(0.3, Quantized(4)), id="random 30% of 4 bits"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+@pytest.mark.parametrize(("active", "lost", "rounds"), [(None, 0.0, 400), (4, 0.3, 800)], ids=["all", "30% lost"])
+def test_feddyn_finds_the_optimum_and_keeps_its_invariant(
+    problem: str, compressor: Compressor, active: int | None, lost: float, rounds: int
+) -> None:
+    """Uploads and downloads compressed: theta to 1e-8, and in every round h = 1/m SUM share_k lambda_k to 1e-12."""
+    found = run(PROBLEMS[problem], feddyn.FedDyn(1.0), rounds, compressor, compressor, active, lost)
+    assert found.error <= 1e-8
+    assert found.invariant <= 1e-12
+
+
+@pytest.mark.parametrize("method", [feddyn.FedDR(1.0, 1.5), feddyn.FedSplit(1.0, "all")], ids=["FedDR", "FedSplit"])
+@pytest.mark.parametrize("compressor", [Quantized(4), TopK(0.2, Quantized(4))], ids=["4 bits", "top 20% of 4 bits"])
+def test_other_exact_methods_find_it_too(method: feddyn.Algorithm, compressor: Compressor) -> None:
+    assert run(PROBLEMS["quadratics"], method, 600, compressor, compressor, 4, 0.3).error <= 1e-8
+
+
+@final
+@dataclass(frozen=True)
+class ScaledUp(Compressor):
+    """Random coordinates times 1/fraction: right in the mean, and no contraction."""
+
+    inner: RandomK
+
+    def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
+        return self.inner.write(vector / self.inner.fraction, sizes, seed)
+
+    def read(self, reader: Reader, sizes: Sizes) -> Numbers:
+        return self.inner.read(reader, sizes)
+
+
+@pytest.mark.parametrize(
+    ("compressor", "way", "least"),
+    [
+        (Quantized(2), "true update", 1e-2),
+        (TopK(0.1), "true update", 1e-2),
+        (Sign(), "true update", 1e-2),
+        (TopK(0.1), "extra feedback", 1.0),
+        (ScaledUp(RandomK(0.1)), "right", 1.0),
+    ],
+)
+def test_wrong_ways_do_not(compressor: Compressor, way: Way, least: float) -> None:
+    """The device uses its true update; what was not sent is remembered twice; an unbiased compressor."""
+    assert run(PROBLEMS["quadratics"], feddyn.FedDyn(1.0), 250, compressor, way=way).error > least
+
+
+def test_the_true_update_breaks_the_invariant() -> None:
+    found = run(PROBLEMS["quadratics"], feddyn.FedDyn(1.0), 250, TopK(0.1), way="true update")
+    assert found.invariant > 1e-2
+
+
+def test_the_server_must_use_what_it_sent_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FedDyn whose server takes theta for what devices were sent, where they were sent w."""
+    monkeypatch.setattr(feddyn.FedDyn, "as_sent", ())
+    assert run(PROBLEMS["quadratics"], feddyn.FedDyn(1.0), 250, None, TopK(0.1)).invariant > 1e-3
+
+
+@pytest.mark.parametrize("method", [feddyn.FedAvg(), feddyn.FedProx(0.1), feddyn.FedACG(0.5)], ids=str)
+def test_devices_without_a_state_have_error_feedback(method: feddyn.Algorithm) -> None:
+    """What arrives in all is what was meant in all, less what is still to be sent: SUM u = SUM v - e."""
+    theta, generator = torch.zeros(40, dtype=torch.float64), torch.Generator().manual_seed(0)
+    uplink = Uplink(TopK(0.1), method, theta, (40,))
+    assert uplink.feedback
+    unsent = meant = arrived = torch.zeros(2, 40, dtype=torch.float64)
+    for t in range(30):
+        found = torch.randn(2, 40, generator=generator, dtype=torch.float64)
+        seen, unsent, lengths = uplink.send(theta, found, unsent, [2 * t, 2 * t + 1])
+        meant, arrived = meant + found, arrived + seen
+        assert (seen.count_nonzero(1) == 4).all()
+        assert len(lengths) == 2
+    assert torch.allclose(arrived, meant - unsent, rtol=0, atol=1e-6)
+    assert float(unsent.norm(dim=1).max()) < 10 * float(found.norm(dim=1).max())
+
+
+@pytest.mark.parametrize(
+    "method", [feddyn.FedDyn(0.1), feddyn.Scaffold(), feddyn.FedDR(0.1), feddyn.FedDC(0.1)], ids=str
+)
+def test_devices_with_a_state_have_it_in_there(method: feddyn.Algorithm) -> None:
+    assert not Uplink(Quantized(4), method, torch.zeros(40), (40,)).feedback
+
+
+def test_a_method_whose_upload_the_server_cannot_make_is_refused() -> None:
+    with pytest.raises(feddyn.InputError, match="FedSplit: its upload 'z' depends on the device's state"):
+        Uplink(Quantized(4), feddyn.FedSplit(1.0), torch.zeros(40), (40,))
+
+
+def test_scaffold_sends_one_vector_and_the_length_of_its_path() -> None:
+    """The server computes c_k' - c_k = (theta - theta_k)/path - c itself, as SCALLION's does."""
+    theta = torch.randn(40, generator=torch.Generator().manual_seed(0))
+    uplink = Uplink(Quantized(4), feddyn.Scaffold(), torch.zeros(40), (40,))
+    lengths = uplink.send(torch.zeros(40), theta, None, [0]).lengths
+    assert lengths == [len(Quantized(4).encode(theta, (40,))) + 4]
