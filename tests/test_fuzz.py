@@ -119,7 +119,7 @@ def test_two_thousand_attempts(tmp_path: Path) -> None:
         ("solver.name=sdg", "solver.name 'sdg' is not known; did you mean 'sgd'?"),
         ("model.name=lniear", "model.name 'lniear' is not known; did you mean 'linear'?"),
         ("population.source=sythetic", "population.source 'sythetic' is not known; did you mean 'synthetic'?"),
-        ("algorithm.name=5", "algorithm.name 5 is not known; known: centralised, "),
+        ("algorithm.name=5", "algorithm.name 5 is not known; known: adabest, centralised, "),
         ("algorithm=5", "--set algorithm=5: no method here has algorithm; did you mean 'algorithm.name'?"),
         ("rounds=99999999999999999999", "rounds must be a whole number of at most 9223372036854775807"),
     ],

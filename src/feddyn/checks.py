@@ -34,10 +34,8 @@ def require_whole(where: str, name: str, value: object, least: int, most: int = 
 
 
 def _float(value: Real) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf")
+    """The value as torch computes with it, which takes no whole numbers beyond 64 bits."""
+    return math.inf if isinstance(value, Integral) and int(value) > LARGEST else float(value)
 
 
 def _shown(value: object) -> str:

@@ -194,7 +194,7 @@ class Target:
             raise InputError(f"target: value must be a finite number, not {self.value!r}")
         if self.metric == "accuracy" and not 0 <= self.value <= 1:
             hint = f": write {self.value / 100:g} for {self.value:g}%" if 1 < self.value <= 100 else ""
-            raise InputError(f"target: an accuracy is a fraction, from 0 to 1, not {self.value:g}{hint}")
+            raise InputError(f"target: value must be from 0 to 1, as accuracies are, not {self.value:g}{hint}")
 
     def reached(self, models: Mapping[str, Figures], directions: Mapping[str, Better]) -> bool:
         """Whether the figures of a round reach the target."""

@@ -28,9 +28,13 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             SINGLE + '[target]\nmetric = "accuracy"\nvalue = 95',
             [],
-            "an accuracy is a fraction, from 0 to 1, not 95: write 0.95 for 95%",
+            "value must be from 0 to 1, as accuracies are, not 95: write 0.95 for 95%",
         ),
-        (SINGLE + '[target]\nmetric = "accuracy"\nvalue = -1', [], "an accuracy is a fraction, from 0 to 1, not -1"),
+        (
+            SINGLE + '[target]\nmetric = "accuracy"\nvalue = -1',
+            [],
+            "value must be from 0 to 1, as accuracies are, not -1",
+        ),
     ],
 )
 def test_the_sentence_points_at_what_was_meant(
