@@ -62,12 +62,13 @@ def test_the_shortest_way_is_taken() -> None:
 
 
 def test_what_does_not_add_up_exactly_is_sent_one_by_one() -> None:
-    """w of about 2^40 and then two changes of about 2^-16: float64 has 53 bits, so w + q1 + q2 is not w + (q1 + q2)."""
+    """w of about 2^40 and then two changes in steps of about 2^-15: float64 has 53 bits, so w + q1 + q2 is not
+    w + (q1 + q2)."""
     start = torch.zeros(200, dtype=torch.float64)
-    common = CommonModel(Quantized(4), SIZES, {"theta": start}, 1)
+    common = CommonModel(Quantized(8, step=1 / 64), SIZES, {"theta": start}, 1)
     generator = torch.Generator().manual_seed(0)
     states = [start]
-    for power in (40, -16, -16):
+    for power in (40, -9, -9):
         wanted = states[-1] + 2.0**power * torch.randn(200, generator=generator, dtype=torch.float64)
         sent = common.broadcast({"theta": wanted}, 0)
         messages = common.messages("theta", sent, {1, 2, 4})
