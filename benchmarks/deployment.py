@@ -48,7 +48,7 @@ from flwr.app import ArrayRecord
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg
 
-from feddyn.settings.deploying import deployable
+from feddyn.settings.deployed import deployable
 
 app = ServerApp()
 
@@ -74,7 +74,7 @@ import torch
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from feddyn.settings.deploying import deployable
+from feddyn.settings.deployed import deployable
 
 app = ClientApp()
 

@@ -24,7 +24,7 @@ from feddyn.flower import ledger as ledgers
 from feddyn.flower.arithmetic import tensors
 from feddyn.flower.store import DeviceStore
 from feddyn.records.lines import read_lines
-from feddyn.settings.deploying import deployable
+from feddyn.settings.deployed import deployable
 from tests.flower.hooks import CLIENT, SERVER
 from tests.flower.test_apps import SETTING
 

@@ -20,17 +20,20 @@ def deploy() -> None:
 @click.option("--sites", default="3", help="How many sites (site-0, site-1, ...), or their names, with commas.")
 @click.option("--address", default="127.0.0.1", help="Name or IPv4 address by which sites reach the server.")
 @click.option("--port", default=8443, type=click.IntRange(1, 65535), help="The port that sites reach.")
+@click.option("--superlink-port", default=8000, type=click.IntRange(1, 65535), help="The SuperLink's, on loopback.")
 @click.option("--least", default=1, type=click.IntRange(min=1), help="Fewer uploads do not close a round.")
-def init_deployment(file: Path, directory: Path, sites: str, address: str, port: int, least: int) -> None:
+def init_deployment(
+    file: Path, directory: Path, sites: str, address: str, port: int, superlink_port: int, least: int
+) -> None:
     """Write all that a deployment of the settings FILE needs to a new DIRECTORY: app, keys, scripts, units."""
     _require_flower()
     from feddyn.deploy.files import Ports, init
-    from feddyn.settings.deploying import deployable
+    from feddyn.settings.deployed import deployable
 
     names = [f"site-{k}" for k in range(int(sites))] if sites.isdigit() else [name.strip() for name in sites.split(",")]
     plan = deployable(file, provide)
     own = address == "127.0.0.1"
-    ports = Ports(proxy=port)
+    ports = Ports(proxy=port, superlink=superlink_port)
     init(directory, file, dict(plan.code), sites=names, address=address, ports=ports, least=least, one_machine=own)
     say(f"a deployment of {len(names)} sites: {directory}")
     say(f"what to do next stands in {directory / 'README.md'}")

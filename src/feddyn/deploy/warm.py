@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 VERSION = "1.41.0"
 """The version of Flower on whose internals this module relies."""
 COMMANDS = {"supernode": "flower-supernode", "superexec": "flower-superexec"}
-WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deploying")
+WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deployed")
 """What every app of a site imports."""
 POLL = "FEDDYN_POLL"
 HOME = "FEDDYN_WARM_HOME"

@@ -14,7 +14,6 @@ from flwr.serverapp import Grid, ServerApp
 from feddyn.errors import InputError
 from feddyn.flower.device import Device, Worker
 from feddyn.flower.letters import BadLetterError, Letter
-from feddyn.flower.rules import Rules
 from feddyn.flower.wire import KINDS, WHO, GridPost, answered, letter_in
 from feddyn.records.layout import Setting, Status
 from feddyn.records.lock import InUseError
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from feddyn.algorithms.base import Algorithm
     from feddyn.data.population import Array, Population
+    from feddyn.flower.rules import Rules
     from feddyn.metrics import Metric
     from feddyn.models.flat import Loss
     from feddyn.solvers.base import Solve
@@ -43,7 +43,7 @@ class Service(NamedTuple):
 
     algorithm: "Algorithm"
     model: "nn.Module"
-    rules: Rules
+    rules: "Rules"
     population: "Population | None"
     loss: "Loss"
     weight_decay: float
@@ -57,7 +57,7 @@ class Service(NamedTuple):
 def server_app(
     algorithm: "Algorithm",
     model: "nn.Module",
-    rules: Rules,
+    rules: "Rules",
     *,
     test: "tuple[Array, Array] | Population | None" = None,
     loss: "Loss | None" = None,
@@ -160,7 +160,7 @@ def serving(make: Callable[[], Service]) -> ServerApp:
     return app
 
 
-def _patiently(make: Callable[[], T], rules: Rules) -> T:
+def _patiently(make: Callable[[], T], rules: "Rules") -> T:
     """Make what a process may still hold: an app whose SuperLink was killed notices it only after a while."""
     end = time.monotonic() + rules.welcome
     while True:
