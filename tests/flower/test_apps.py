@@ -99,6 +99,7 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
     file.write_text(SETTING)
     grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
     serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
     plan = deploying.deployable(file)
     simulated = feddyn.simulate(
         plan.model, plan.population, plan.algorithm, plan.solver, participation=2, rounds=4, seed=2, stack=1
@@ -113,7 +114,7 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
 def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "setting.toml"
     file.write_text(SETTING + "[links]\nlost = 0.1\n")
-    with pytest.raises(feddyn.InputError, match="which are simulated"):
+    with pytest.raises(feddyn.InputError, match="simulated and not deployed"):
         deploying.deployable(file)
     file.write_text(SETTING)
     with pytest.raises(feddyn.InputError, match="partition-id=0 to 2, not 7"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
 
-SIMULATED = ("rounds", "participation", "stack", "links", "target")
+SIMULATED = ("rounds", "participation", "stack", "target", "patience")
 """What a record of a deployment does not say: it may change from session to session, or has no meaning there."""
 
 
@@ -64,13 +64,14 @@ def client_app(file: Path, data: "Callable[[Config], Population] | None" = None)
     return working(make)
 
 
-def deployable(file: Path) -> Plan:
-    """The one run of a settings file."""
-    found = plans(read(file), folder=file.parent)
+def deployable(file: Path, fetch: "Callable[[str], None] | None" = None) -> Plan:
+    """The one run of a settings file; `fetch` is called with the name of its data before that is read."""
+    found = plans(read(file), folder=file.parent, fetch=fetch)
     if len(found) != 1:
         raise InputError(f"{file} compares {len(found)} methods: a deployment runs one, so write an [algorithm] table")
-    if found[0].plan.links is not None:
-        raise InputError(f"{file} has [links], which are simulated: real ones need no setting, so leave the table out")
+    for name in ("links", "uplink", "downlink"):
+        if getattr(found[0].plan, name) is not None:
+            raise InputError(f"{file} has a [{name}] table, which is simulated and not deployed: leave it out")
     return found[0].plan
 
 
