@@ -10,7 +10,7 @@ import torch
 from feddyn.deploy.files import Ports, init
 from feddyn.deploy.processes import Processes, has_proxy, running
 from feddyn.errors import InputError
-from feddyn.runs.simulation import simulate
+from feddyn.runs.simulate import simulate
 from feddyn.settings.deployed import deployable
 from feddyn.settings.loading import load
 from feddyn.views.tables import Table
