@@ -1,10 +1,10 @@
 """A deployment on loopback, measured: `python -m benchmarks.deployment [--sites 20] [--rounds 30] [--stock]`.
 
 SuperLink, proxy and one SuperNode a site, with TLS and node authentication, train the paper's MLP on MNIST, all sites
-in every round, of which four fifths close it. The last line printed is JSON: seconds a round, bytes, and the resident memory of the SuperLink and of
-the server's app after each round. `--stock`: Flower's own client processes instead of warm ones. `--fedavg`: also
-Flower's own FedAvg with the same model, data and passes on the same deployment. `--small`: the linear model on
-synthetic data.
+in every round, of which four fifths close it. The last line printed is JSON: seconds a round, bytes, and the resident
+memory of the SuperLink and of the server's app after each round. `--stock`: Flower's own client processes instead of
+warm ones. `--fedavg`: also Flower's own FedAvg with the same model, data and passes on the same deployment. `--small`:
+the linear model on synthetic data.
 """
 
 import argparse
