@@ -4,10 +4,14 @@ BIN := .venv/bin
 # Two processes, each of one thread, that take file after file; many tests start processes of their own.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
-.PHONY: demo check test mutants lint bench browser clean
+.PHONY: demo deploy-demo check test mutants lint bench browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
+
+# A SuperLink and three SuperNodes of Flower on loopback, with a kill -9 in the middle; ports from 18000 on.
+deploy-demo: .venv/installed
+	$(BIN)/feddyn deploy demo
 
 # The first tier: all but the slow tests, which tests/conftest.py lists.
 check: lint

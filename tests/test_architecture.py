@@ -25,14 +25,14 @@ MAY_IMPORT = {
     "flower": BASE | {"round", "records", "identity"},
     "runs": BASE | {"round", "wire", "engine", "records", "views", "identity"},
     "settings": BASE | {"round", "wire", "engine", "flower", "runs", "records", "identity"},
-    "deploy": {"data", "flower", "records", "settings", "views"},
+    "deploy": {"flower", "records", "runs", "settings", "views"},
     "search": BASE | {"round", "engine", "runs", "settings", "records"},
     "paper": BASE | {"round", "engine", "runs", "settings", "search", "records"},
     "theory": {"algorithms", "models", "data", "solvers", "round", "engine"},
     "reports": {"data", "metrics", "records", "views", "settings", "search", "paper", "theory"},
     "cli": {
         *("data", "metrics", "round", "engine", "runs", "records", "views", "settings", "search", "paper", "theory"),
-        *("reports", "doctor"),
+        *("reports", "doctor", "deploy"),
     },
 }
 """What a room may import besides itself and the leaves."""

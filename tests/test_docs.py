@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 TEXTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = re.compile(r"`((?:src|tests|docs|examples|benchmarks|\.ci)/[\w./-]+)`")
-MAKE = re.compile(r"(?:^\$ |`)make ([a-z]+)", re.MULTILINE)
+MAKE = re.compile(r"(?:^\$ |`)make ([a-z-]+)", re.MULTILINE)
 NAME = re.compile(r"\bfeddyn\.([A-Z]\w+)")
 OLD = "CHANGELOG.md"
 """Speaks of names that are gone."""
@@ -37,7 +37,7 @@ def test_what_a_text_points_to_is_there(text: Path) -> None:
             assert not heading or heading in _headings(target.read_text()), link
     for path in OURS.findall(words):
         assert "NAME" in path or (ROOT / path).exists(), path
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(MAKE.findall(words)) <= set(targets)
     if text.name != OLD:
         assert {name for name in NAME.findall(words) if name != "NAME"} <= set(feddyn.__all__)

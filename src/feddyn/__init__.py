@@ -38,8 +38,8 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.runs.plan import Plan as Plan
     from feddyn.runs.run import Run as Run
     from feddyn.runs.saving import CheckpointEvery as CheckpointEvery
+    from feddyn.runs.simulate import simulate as simulate
     from feddyn.runs.simulation import Simulation as Simulation
-    from feddyn.runs.simulation import simulate as simulate
     from feddyn.settings.loading import load as load
     from feddyn.solvers import SGD as SGD
     from feddyn.solvers import AdamW as AdamW
@@ -87,7 +87,8 @@ _HOMES = {
     "feddyn.engine.links": ("Links",),
     "feddyn.runs.plan": ("Plan",),
     "feddyn.runs.run": ("Run",),
-    "feddyn.runs.simulation": ("Simulation", "simulate"),
+    "feddyn.runs.simulate": ("simulate",),
+    "feddyn.runs.simulation": ("Simulation",),
     "feddyn.runs.saving": ("CheckpointEvery",),
     "feddyn.settings.loading": ("load",),
     "feddyn.theory.suggest": ("suggest_alpha",),

@@ -1,5 +1,7 @@
 """The apps that Flower runs, with its messages but without its processes."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from feddyn.flower import Rules, client_app, server_app
 from feddyn.flower.apps import Service, serve
 from feddyn.flower.letters import BadLetterError, Letter
 from feddyn.flower.wire import content, letter_in
-from feddyn.settings import deploying
+from feddyn.settings import deployed, deploying
+from feddyn.settings.documents import expand
 from tests.flower.grid import TownGrid
 
 METHOD = feddyn.FedDyn(0.1)
@@ -99,7 +102,8 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
     file.write_text(SETTING)
     grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
     serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
-    plan = deploying.deployable(file)
+    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    plan = deployed.deployable(file)
     simulated = feddyn.simulate(
         plan.model, plan.population, plan.algorithm, plan.solver, participation=2, rounds=4, seed=2, stack=1
     )
@@ -108,16 +112,18 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
     assert [line["models"]["server"] for line in run.history] == [h["models"]["server"] for h in simulated.history]
     assert isinstance(run.model("server"), nn.Module)
     assert run.setting["deployment"] == {"engine": "flower"}
+    with pytest.raises(feddyn.InputError, match="goes on at its server"):
+        expand(dict(run.setting))
 
 
 def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "setting.toml"
     file.write_text(SETTING + "[links]\nlost = 0.1\n")
-    with pytest.raises(feddyn.InputError, match="which are simulated"):
-        deploying.deployable(file)
+    with pytest.raises(feddyn.InputError, match="simulated and not deployed"):
+        deployed.deployable(file)
     file.write_text(SETTING)
     with pytest.raises(feddyn.InputError, match="partition-id=0 to 2, not 7"):
-        deploying.alone(deploying.deployable(file).population, 7)
+        deployed.alone(deployed.deployable(file).population, 7)
 
 
 def test_hostile_messages_are_refused_and_the_run_goes_on(three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
@@ -159,6 +165,12 @@ def test_hostile_messages_are_refused_and_the_run_goes_on(three: Stored, logisti
     assert [line["active"] for line in history] == [[0, 2]] * rounds
     assert [line["refused"] for line in history] == [[1]] * len(forged) + [[]]
     assert history[-1]["lost"] == [1]
+
+
+def test_a_site_that_does_not_train_needs_no_torch() -> None:
+    words = "from pathlib import Path; from feddyn.settings.deploying import client_app; client_app(Path('x'))"
+    words = f"import sys; {words}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", words], check=True)
 
 
 def test_letters_survive_the_wire() -> None:

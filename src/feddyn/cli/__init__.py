@@ -6,6 +6,7 @@ from typing import NoReturn
 import click
 
 from feddyn.cli.data import data, partition
+from feddyn.cli.deploy import deploy
 from feddyn.cli.engine import under_torchrun
 from feddyn.cli.interrupts import deafen, interrupted, listen
 from feddyn.cli.leaderboard import leaderboard
@@ -41,6 +42,7 @@ for command in (
     export,
     reproduce,
     report,
+    deploy,
     theory,
     alpha,
     data,

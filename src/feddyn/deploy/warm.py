@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 VERSION = "1.41.0"
 """The version of Flower on whose internals this module relies."""
 COMMANDS = {"supernode": "flower-supernode", "superexec": "flower-superexec"}
-WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deploying")
+WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deployed")
 """What every app of a site imports."""
 POLL = "FEDDYN_POLL"
 HOME = "FEDDYN_WARM_HOME"
@@ -59,9 +59,10 @@ def _warm_home() -> str:
     """A directory beside the state of this user's sites with a command that is this module."""
     home = Path.home() / ".local" / "state" / "feddyn" / "warm"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    command = home / COMMANDS["superexec"]
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m feddyn.deploy.warm superexec "$@"\n')
-    command.chmod(0o700)
+    command, own = home / COMMANDS["superexec"], home / f".{os.getpid()}"
+    own.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m feddyn.deploy.warm superexec "$@"\n')
+    own.chmod(0o700)
+    own.replace(command)  # whole at any time: other SuperNodes may be starting
     return str(home)
 
 

@@ -1,10 +1,11 @@
 """The two apps that Flower runs, made of the objects that `feddyn.simulate` takes."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -13,19 +14,21 @@ from flwr.serverapp import Grid, ServerApp
 from feddyn.errors import InputError
 from feddyn.flower.device import Device, Worker
 from feddyn.flower.letters import BadLetterError, Letter
-from feddyn.flower.rules import Rules
 from feddyn.flower.wire import KINDS, WHO, GridPost, answered, letter_in
 from feddyn.records.layout import Setting, Status
+from feddyn.records.lock import InUseError
 
 if TYPE_CHECKING:
     from torch import nn
 
     from feddyn.algorithms.base import Algorithm
     from feddyn.data.population import Array, Population
+    from feddyn.flower.rules import Rules
     from feddyn.metrics import Metric
     from feddyn.models.flat import Loss
     from feddyn.solvers.base import Solve
 
+T = TypeVar("T")
 Config: TypeAlias = Mapping[str, Any]
 """A node's configuration, as `flower-supernode --node-config` gives it."""
 STATE_DIR = "FEDDYN_STATE_DIR"
@@ -40,7 +43,7 @@ class Service(NamedTuple):
 
     algorithm: "Algorithm"
     model: "nn.Module"
-    rules: Rules
+    rules: "Rules"
     population: "Population | None"
     loss: "Loss"
     weight_decay: float
@@ -54,7 +57,7 @@ class Service(NamedTuple):
 def server_app(
     algorithm: "Algorithm",
     model: "nn.Module",
-    rules: Rules,
+    rules: "Rules",
     *,
     test: "tuple[Array, Array] | Population | None" = None,
     loss: "Loss | None" = None,
@@ -157,6 +160,18 @@ def serving(make: Callable[[], Service]) -> ServerApp:
     return app
 
 
+def _patiently(make: Callable[[], T], rules: "Rules") -> T:
+    """Make what a process may still hold: an app whose SuperLink was killed notices it only after a while."""
+    end = time.monotonic() + rules.welcome
+    while True:
+        try:
+            return make()
+        except InUseError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(rules.poll)
+
+
 def serve(grid: Grid, config: Config, service: Service) -> None:
     """One session of a server: it goes on with the federation in `config["out"]`, or begins it there."""
     from feddyn.flower.arithmetic import Arithmetic
@@ -173,7 +188,7 @@ def serve(grid: Grid, config: Config, service: Service) -> None:
     model = FlatModel(service.model, service.loss)
     judge = Judge(model, service.population, service.weight_decay, service.metrics, service.every)
     setting = {**service.setting, "deployment": {"engine": "flower"}}
-    journal = Journal(out, setting, rules.rounds, judge, service.inputs, service.code)
+    journal = _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
     status, message = Status.INTERRUPTED, ""
     try:
         arithmetic = Arithmetic(service.algorithm, FlatModel(service.model, service.loss).theta)

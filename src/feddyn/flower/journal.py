@@ -51,6 +51,7 @@ class Journal:
             self.ledger = ledgers.read(directory)
             recorded, done = (self.ledger.recorded, self.ledger.round) if self.ledger else (0, 0)
             self.history = self.record.cut(recorded, done)
+            (directory / "summary.json").unlink(missing_ok=True)  # of the session before
             append_lines(directory / EVENTS, [])  # without one that a crash cut off
         except BaseException:
             self.record.release()

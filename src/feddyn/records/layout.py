@@ -149,7 +149,7 @@ def require_same(directory: Path, setting: Setting, rounds: int = 0) -> bool:
     require_unchanged(directory, found)
     if words := difference(found, setting, rounds):
         raise InputError(f"the run in {directory} has another setting: {words}; take another directory")
-    if setting["rounds"] < rounds:
+    if setting.get("rounds", rounds) < rounds:  # a deployment's goes on for as long as it is asked to
         raise InputError(f"the run in {directory} has {rounds} rounds already: rounds cannot be {setting['rounds']}")
     return key(found) == key(setting)
 

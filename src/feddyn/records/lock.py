@@ -13,6 +13,11 @@ try:
 except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
 
+
+class InUseError(InputError):
+    """Another process writes to the record."""
+
+
 LOCK = "lock" if fcntl else "lock.pid"
 
 
@@ -30,7 +35,7 @@ def lock(directory: Path) -> Iterator[IO[bytes]]:
             file.flush()
     except BlockingIOError:
         file.close()
-        raise InputError(f"the run in {directory} is in use by a living process: wait for it, or end it") from None
+        raise InUseError(f"the run in {directory} is in use by a living process: wait for it, or end it") from None
     except FileExistsError:
         process = f"the process {path.read_text()}: wait for it, or if it is gone, remove {path}"
         raise InputError(f"the run in {directory} is in use by {process}") from None

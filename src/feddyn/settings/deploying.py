@@ -1,85 +1,39 @@
-"""The apps of a deployment from the settings file that `feddyn run` takes: the same model, method, solver and seeds."""
+"""The apps of a deployment from the settings file that `feddyn run` takes: the same model, method, solver and seeds.
 
+Nothing here imports torch before there is something to compute: Flower starts a process for every message.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
 
-from feddyn.data.population import Population
-from feddyn.errors import InputError
 from feddyn.flower.apps import Config, Service, serving, working
-from feddyn.flower.rules import Rules
-from feddyn.flower.worker import SiteWorker
-from feddyn.runs.parts import describe_inputs
-from feddyn.runs.plan import Plan
-from feddyn.settings.building import plans
-from feddyn.settings.documents import read
+from feddyn.flower.device import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from flwr.clientapp import ClientApp
-    from flwr.serverapp import ServerApp
-
-SIMULATED = ("rounds", "participation", "stack", "links", "target")
-"""What a record of a deployment does not say: it may change from session to session, or has no meaning there."""
+    from feddyn.data.population import Population
 
 
-def server_app(file: Path) -> "ServerApp":
+def server_app(file: Path) -> ServerApp:
     """The server of a settings file. It evaluates models as a simulation does, so it needs the file's data."""
 
     def make() -> Service:
-        plan = deployable(file)
-        rules = Rules(rounds=plan.rounds, participation=plan.participation, seed=plan.seed)
-        setting = {name: value for name, value in plan.setting().items() if name not in SIMULATED}
-        setting["evaluation"] = {**setting["evaluation"], "models": ["server"]}
-        return Service(
-            plan.algorithm,
-            plan.model,
-            rules,
-            plan.population,
-            plan.loss,
-            plan.local_solver.weight_decay,
-            plan.evaluation.metrics,
-            plan.evaluation.every,
-            setting,
-            describe_inputs(plan.population, next(plan.model.parameters()).dtype),
-            plan.code,
-        )
+        from feddyn.settings.deployed import service
+
+        return service(file)
 
     return serving(make)
 
 
-def client_app(file: Path, data: "Callable[[Config], Population] | None" = None) -> "ClientApp":
+def client_app(file: Path, data: "Callable[[Config], Population] | None" = None) -> ClientApp:
     """A site of a settings file; `data` loads its samples (None: those of the file's device number `partition-id`)."""
 
-    def make(config: Config) -> SiteWorker:
-        plan = deployable(file)
+    def make(config: Config) -> Worker:
+        from feddyn.settings.deployed import worker
 
-        def load() -> Population:
-            return data(config) if data else alone(plan.population, config.get("partition-id"))
-
-        return SiteWorker(plan.algorithm, plan.solver, plan.model, plan.loss, load)
+        return worker(file, data, config)
 
     return working(make)
-
-
-def deployable(file: Path) -> Plan:
-    """The one run of a settings file."""
-    found = plans(read(file), folder=file.parent)
-    if len(found) != 1:
-        raise InputError(f"{file} compares {len(found)} methods: a deployment runs one, so write an [algorithm] table")
-    if found[0].plan.links is not None:
-        raise InputError(f"{file} has [links], which are simulated: real ones need no setting, so leave the table out")
-    return found[0].plan
-
-
-def alone(population: Population, device: object) -> Population:
-    """One device of a population, as a population."""
-    if not isinstance(device, int) or not 0 <= device < population.devices:
-        raise InputError(
-            f"the node's configuration must say which device of the setting this site is: partition-id=0 to "
-            f"{population.devices - 1}, not {device!r}"
-        )
-    x, y = population.samples(device)
-    return Population.from_arrays(x, y, torch.zeros(len(y), dtype=torch.int64), transform=population.transform)

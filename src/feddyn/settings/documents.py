@@ -68,6 +68,8 @@ def expand(document: Document) -> list[tuple[str, Document]]:
             f"the setting needs what exists only in memory ({', '.join(needs) if isinstance(needs, list) else needs}): "
             "make it again in Python and call feddyn.simulate"
         )
+    if "deployment" in document:
+        raise InputError("this is the setting of a deployment, which goes on at its server: sh server/run.sh")
     if "sweep" in document:
         raise InputError("the setting has a [sweep] table: run it with feddyn sweep")
     for key, value in document.items():

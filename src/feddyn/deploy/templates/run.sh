@@ -1,0 +1,7 @@
+#!/bin/sh
+# Starts the server's app, or goes on with the federation after a crash: it is kept in ./federation. More terms of the
+# run can follow, as in: ./run.sh 'rounds=50 least=2'
+set -eu
+here=$$(cd "$$(dirname "$$0")" && pwd)
+. "$$here/environment.sh"
+exec flwr run "$$here/../app" local --format json --run-config "out=\"$$here/federation\" $${1:-}"
