@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from torch import nn
 
 from feddyn.deploy.files import init
+from feddyn.deploy.status import status
+from feddyn.flower import ledger as ledgers
 
 SITES = ["clinic-a", "clinic-b"]
 
@@ -65,9 +68,69 @@ def test_the_certificate_is_for_the_address_and_signed(place: Path) -> None:
 
 def test_scripts_are_shell(place: Path) -> None:
     scripts = list(place.rglob("*.sh"))
-    assert len(scripts) == 5 + 2 * len(SITES)
+    assert len(scripts) == 7 + 2 * len(SITES)
     for script in scripts:
         subprocess.run(["sh", "-n", str(script)], check=True)
+
+
+def asked(place: Path, script: str, answers: list[str]) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """A script of the server's with a `flwr` that gives these answers, always with 0 as Flower's; and what it heard."""
+    fake = place / "bin"
+    fake.mkdir()
+    for number, answer in enumerate(answers, 1):
+        (fake / f"answer.{number}").write_text(answer)
+    (fake / "flwr").write_text(f'#!/bin/sh\necho "$@" >>{fake}/heard\ncat {fake}/answer.$(wc -l <{fake}/heard)\n')
+    (fake / "sleep").write_text("#!/bin/sh\n")
+    for program in fake.iterdir():
+        program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}", "FEDDYN_TRIES": "2"}
+    words = ["sh", str(place / "server" / script)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    return done, (fake / "heard").read_text().splitlines()
+
+
+DONE = '{"success": true, "run-id": "7"}'
+STARTING = '{"success": false, "error-message": "Connection to the SuperLink is unavailable."}'
+KNOWN = '{"success": false, "error-message": "Public key already in use."}'
+BROKEN = '{"success": false, "error-message": "broken"}'
+
+
+@pytest.mark.parametrize(
+    ("script", "answers", "code"),
+    [
+        ("run.sh", [DONE], 0),
+        ("run.sh", [STARTING, DONE], 0),
+        ("run.sh", [STARTING, STARTING], 1),
+        ("run.sh", [BROKEN], 1),
+        ("register.sh", [DONE, KNOWN], 0),
+        ("register.sh", [BROKEN], 1),
+    ],
+)
+def test_scripts_fail_when_flower_does(place: Path, tmp_path: Path, script: str, answers: list[str], code: int) -> None:
+    """In a folder that was moved, too."""
+    moved = Path(shutil.copytree(place, tmp_path / "moved"))
+    done, heard = asked(moved, script, answers)
+    assert done.returncode == code, done.stderr
+    assert len(heard) == len(answers)
+    if code:
+        assert "error-message" in done.stderr
+    configuration = tomllib.loads((moved / "server" / "flwr" / "config.toml").read_text())
+    assert configuration["superlink"]["local"]["root-certificates"] == str(moved / "server" / "ca.crt")
+
+
+def test_a_table_that_is_not_at_the_sites_is_refused(tmp_path: Path) -> None:
+    CliRunner().invoke(cli, ["init", str(tmp_path / "mine")], catch_exceptions=False)
+    setting = tmp_path / "mine" / "setting.toml"
+    done = CliRunner().invoke(cli, ["deploy", "init", str(setting), str(tmp_path / "fed")])
+    assert isinstance(done.exception, feddyn.InputError)
+    assert "takes its rows from data.csv, which Flower does not carry" in str(done.exception)
+    assert not (tmp_path / "fed").exists()
+
+
+def test_other_sites_than_devices_are_told(place: Path, tmp_path: Path) -> None:
+    setting = place / "app" / "feddyn_app" / "setting.toml"
+    done = CliRunner().invoke(cli, ["deploy", "init", str(setting), str(tmp_path / "fed"), "--sites", "2"])
+    assert "the setting has 3 devices, not 2" in " ".join(done.output.split())
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
@@ -113,6 +176,18 @@ def test_bad_names_are_refused(tmp_path: Path, words: list[str], sentence: str) 
 def test_nothing_is_overwritten(place: Path, tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match="is in use"):
         init(place, place / "app" / "feddyn_app" / "setting.toml", {}, sites=["a"])
+
+
+def test_status_tells_for_how_many_sites_it_waits(logistic: nn.Module, tmp_path: Path) -> None:
+    town = Town(tmp_path, make_logistic([10, 24]), feddyn.FedDyn(0.1), feddyn.SGD(0.1, epochs=1), logistic)
+    town.run(rounds=1)
+    place = tmp_path / "server"
+    ledger = ledgers.read(place)
+    assert ledger is not None
+    ledgers.write(place, replace(ledger, round=0))
+    with (place / "events.jsonl").open("a") as file:
+        file.write('{"event": "waiting for sites", "least": 5}\n')
+    assert "waiting for 3 of 5 sites" in status(place).sentence
 
 
 def test_status(logistic: nn.Module, tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def init_deployment(
     ports = Ports(proxy=port, superlink=superlink_port)
     init(directory, file, dict(plan.code), sites=names, address=address, ports=ports, least=least, one_machine=own)
     say(f"a deployment of {len(names)} sites: {directory}")
+    if len(names) != (devices := plan.population.devices):
+        say(f"the setting has {devices} devices, not {len(names)}: right only if the sites load data of their own")
     say(f"what to do next stands in {directory / 'README.md'}")
 
 

@@ -53,14 +53,14 @@ def demo(scene: Scene, say: Callable[[str], None]) -> Table:
             _kill(processes, scene.kill_after, say)
             processes.run(terms)
             say("the same command again: the federation goes on")
-        processes.wait(f"round {rounds}", lambda: processes.rounds >= rounds and processes.ended, seconds=60.0 * rounds)
+        processes.wait_for_app(f"round {rounds}", lambda: processes.rounds >= rounds and processes.ended, 60.0 * rounds)
         say(f"all {rounds} rounds are counted")
     say("every process is ended")
     return _compared(scene, rounds)
 
 
 def _kill(processes: Processes, after: int, say: Callable[[str], None]) -> None:
-    processes.wait(f"round {after}", lambda: processes.rounds >= after, seconds=60.0 * after + 120)
+    processes.wait_for_app(f"round {after}", lambda: processes.rounds >= after, 60.0 * after + 120)
     killed = processes.kill_server_app()
     time.sleep(0.2)
     say(f"round {processes.rounds}: kill -9 of the server's app" if killed else "the server's app was gone already")

@@ -86,9 +86,9 @@ def _app(place: Path, setting: Path, code: dict[str, bytes], words: dict[str, An
 def _server(place: Path, words: dict[str, Any]) -> None:
     (place / "flwr").mkdir(parents=True, mode=0o700)
     authority(place, words["address"], DAYS)
-    for name in ("environment.sh", "superlink.sh", "proxy.sh", "register.sh", "run.sh", "nginx.conf"):
-        _write(place / name, name, words)
-    _write(place / "flwr" / "config.toml", "config.toml", {**words, "root": place / "ca.crt"})
+    for name in ("environment", "control", "superlink", "proxy", "register", "run", "log"):
+        _write(place / f"{name}.sh", f"{name}.sh", words)
+    _write(place / "nginx.conf", "nginx.conf", words)
     _write(place / "compose.yaml", "server.yaml", words)
     (place / "systemd").mkdir()
     for what in ("superlink", "proxy"):

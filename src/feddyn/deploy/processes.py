@@ -1,6 +1,7 @@
 """The processes of a deployment, all of them on this machine, and each ended by its own number."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,8 @@ from feddyn.flower.ledger import read
 
 PATIENCE = 180.0
 """Seconds after which a process that should have started is given up."""
+WORDS = 8
+"""How many of the last lines of a server's app that failed are told."""
 
 
 @final
@@ -31,6 +34,7 @@ class Processes:
         self._environment = {**os.environ, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", **(environment or {})}
         self._started: dict[str, subprocess.Popen[bytes]] = {}
         self._groups: list[int] = []
+        self._run = ""
 
     def start(self, name: str, port: int | None = None) -> None:
         """Start the SuperLink, the proxy or a site, and wait until it listens."""
@@ -51,16 +55,18 @@ class Processes:
 
     def run(self, terms: str = "") -> None:
         """Start the server's app, or go on with its federation."""
-        self._call("run", terms)
+        found = re.search(r'"run-id": "(\d+)"', self._call("run", terms))
+        self._run = found[1] if found else ""
 
-    def _call(self, script: str, *words: str) -> None:
+    def _call(self, script: str, *words: str) -> str:
         path = str(self.directory / "server" / f"{script}.sh")
         done = subprocess.run(["sh", path, *words], env=self._environment, capture_output=True, text=True)
         with (self.logs / f"{script}.log").open("a") as log:
             log.write(done.stdout + done.stderr)
-        if done.returncode != 0 or '"success": false' in done.stdout:
+        if done.returncode != 0:
             last = (done.stdout + done.stderr).strip().splitlines()[-3:]
             raise FeddynError(f"server/{script}.sh failed: {' '.join(last)}")
+        return done.stdout
 
     def alive(self, name: str) -> bool:
         """Whether a process that was started goes on."""
@@ -77,7 +83,7 @@ class Processes:
 
     def kill_server_app(self) -> bool:
         """End the server's app at once; False where there is none."""
-        found = [pid for pid in _descendants(self._started["superlink"].pid) if b"flwr-serverapp" in _command(pid)]
+        found = self._server_apps()
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -85,9 +91,11 @@ class Processes:
 
     def memory(self) -> dict[str, int]:
         """The resident bytes of the SuperLink and of the server's app."""
-        superlink = self._started["superlink"].pid
-        apps = [pid for pid in _descendants(superlink) if b"flwr-serverapp" in _command(pid)]
-        return {"superlink": _resident(superlink), "server_app": sum(map(_resident, apps))}
+        superlink = _resident(self._started["superlink"].pid)
+        return {"superlink": superlink, "server_app": sum(map(_resident, self._server_apps()))}
+
+    def _server_apps(self) -> list[int]:
+        return [pid for pid in _descendants(self._started["superlink"].pid) if b"flwr-serverapp" in _command(pid)]
 
     @property
     def rounds(self) -> int:
@@ -110,9 +118,25 @@ class Processes:
         """Wait until something is so; `unless` it cannot be any more."""
         end = time.monotonic() + seconds
         while not until():
-            if unless() or time.monotonic() > end:
+            if (unless() or time.monotonic() > end) and not until():
                 raise FeddynError(f"waited in vain for {what}; the logs are in {self.logs}")
             time.sleep(0.1)
+
+    def wait_for_app(self, what: str, until: Callable[[], bool], seconds: float) -> None:
+        """Wait for what the server's app does; if it ends before, its last words are told."""
+        seen = False
+
+        def gone() -> bool:
+            nonlocal seen
+            alive = bool(self._server_apps())
+            gone, seen = seen and not alive, seen or alive
+            return gone
+
+        try:
+            self.wait(what, until, gone, seconds)
+        except FeddynError as error:
+            words = self._call("log", self._run).strip().splitlines()[-WORDS:]
+            raise FeddynError("\n".join([f"{error}; the server's app said last:", *words])) from None
 
     def close(self) -> None:
         """End all processes that were started, and what they started."""

@@ -36,8 +36,12 @@ def status(directory: Path) -> Status:
         seen = str(last[site.number]) if site.number in last else "never"
         rows.append([str(site.number), name, str(site.samples), str(counted), seen, site.refused])
     columns = ["number", "site", "samples", "rounds counted", "last", "refused"]
-    events = [_told(event) for event in read_lines(place / "events.jsonl", dict)[-EVENTS:]]
+    happened = read_lines(place / "events.jsonl", dict)
+    events = [_told(event) for event in happened[-EVENTS:]]
     sentence = f"federation {ledger.federation}: round {ledger.round} is counted, session {ledger.session}"
+    needed = max((event["least"] for event in happened if event.get("event") == "waiting for sites"), default=0)
+    if ledger.round == 0 and len(rows) < needed:
+        sentence += f"; waiting for {needed - len(rows)} of {needed} sites"
     if history and "models" in history[-1]:
         figures = history[-1]["models"]["server"]
         sentence += "; the server's model: " + ", ".join(f"{name} {value:.4f}" for name, value in figures.items())

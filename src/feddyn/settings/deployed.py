@@ -13,7 +13,7 @@ from feddyn.flower.worker import SiteWorker
 from feddyn.runs.parts import describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.settings.building import plans
-from feddyn.settings.documents import read
+from feddyn.settings.documents import Document, read
 
 SIMULATED = ("rounds", "participation", "stack", "target", "patience")
 """What a record of a deployment does not say: it may change from session to session, or has no meaning there."""
@@ -51,13 +51,29 @@ def worker(file: Path, data: Callable[[Config], Population] | None, config: Conf
 
 def deployable(file: Path, fetch: Callable[[str], None] | None = None) -> Plan:
     """The one run of a settings file; `fetch` is called with the name of its data before that is read."""
-    found = plans(read(file), folder=file.parent, fetch=fetch)
+    document = read(file)
+    _require_reachable(document, file)
+    found = plans(document, folder=file.parent, fetch=fetch)
     if len(found) != 1:
         raise InputError(f"{file} compares {len(found)} methods: a deployment runs one, so write an [algorithm] table")
     for name in ("links", "uplink", "downlink"):
         if getattr(found[0].plan, name) is not None:
             raise InputError(f"{file} has a [{name}] table, which is simulated and not deployed: leave it out")
     return found[0].plan
+
+
+def _require_reachable(document: Document, file: Path) -> None:
+    """Flower carries code to the sites, but no data."""
+    population = document.get("population")
+    if not isinstance(population, dict) or population.get("source") != "table":
+        return
+    table = str(population.get("file", ""))
+    if table and not Path(table).expanduser().is_absolute():
+        raise InputError(
+            f"{file} takes its rows from {table}, which Flower does not carry to the sites: read each site's own by a "
+            'function, population.source = "my_data.py:load", or give an absolute path at which the server and every '
+            "site have the whole table"
+        )
 
 
 def alone(population: Population, device: object) -> Population:

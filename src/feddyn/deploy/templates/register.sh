@@ -1,9 +1,11 @@
 #!/bin/sh
-# Registers the sites whose public keys are in sites/NAME.pub, each under its name. Give names to register only those.
+# Registers the sites whose public keys are in sites/NAME.pub, each under its name; those that are registered stay so.
+# Give names to register only those.
 set -eu
 here=$$(cd "$$(dirname "$$0")" && pwd)
 . "$$here/environment.sh"
-if [ $$# -eq 0 ]; then set -- "$$here"/sites/*.pub; else set -- $$(printf "$$here/sites/%s.pub " "$$@"); fi
-for key in "$$@"; do
-  flwr supernode register "$$key" local --name "$$(basename "$$key" .pub)" --format json
+. "$$here/control.sh"
+if [ $$# -eq 0 ]; then for key in "$$here"/sites/*.pub; do set -- "$$@" "$$(basename "$$key" .pub)"; done; fi
+for name in "$$@"; do
+  ask supernode register "$$here/sites/$$name.pub" local --name "$$name"
 done

@@ -4,4 +4,5 @@
 set -eu
 here=$$(cd "$$(dirname "$$0")" && pwd)
 . "$$here/environment.sh"
-exec flwr run "$$here/../app" local --format json --run-config "out=\"$$here/federation\" $${1:-}"
+. "$$here/control.sh"
+ask run "$$here/../app" local --run-config "out=\"$$here/federation\" $${1:-}"
