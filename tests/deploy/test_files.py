@@ -112,8 +112,8 @@ def test_scripts_fail_when_flower_does(place: Path, tmp_path: Path, script: str,
     done, heard = asked(moved, script, answers)
     assert done.returncode == code, done.stderr
     assert len(heard) == len(answers)
-    if code:
-        assert "error-message" in done.stderr
+    assert ("error-message" in done.stderr) == bool(code)
+    assert ("clinic-b.pub is known already" in done.stdout) == (KNOWN in answers)
     configuration = tomllib.loads((moved / "server" / "flwr" / "config.toml").read_text())
     assert configuration["superlink"]["local"]["root-certificates"] == str(moved / "server" / "ca.crt")
 

@@ -18,8 +18,6 @@ from feddyn.flower.ledger import read
 
 PATIENCE = 180.0
 """Seconds after which a process that should have started is given up."""
-WORDS = 8
-"""How many of the last lines of a server's app that failed are told."""
 
 
 @final
@@ -123,7 +121,7 @@ class Processes:
             time.sleep(0.1)
 
     def wait_for_app(self, what: str, until: Callable[[], bool], seconds: float) -> None:
-        """Wait for what the server's app does; if it ends before, its last words are told."""
+        """Wait for what the server's app does; if it ends before, what it raised is told."""
         seen = False
 
         def gone() -> bool:
@@ -135,8 +133,11 @@ class Processes:
         try:
             self.wait(what, until, gone, seconds)
         except FeddynError as error:
-            words = self._call("log", self._run).strip().splitlines()[-WORDS:]
-            raise FeddynError("\n".join([f"{error}; the server's app said last:", *words])) from None
+            said = ""
+            with suppress(FeddynError):  # of a SuperLink that is gone as well
+                said = self._call("log", self._run)
+            raised = re.findall(r"^[\w.]+: .+", said, re.MULTILINE)
+            raise FeddynError(f"{error}; the server's app raised {raised[-1]}" if raised else str(error)) from None
 
     def close(self) -> None:
         """End all processes that were started, and what they started."""

@@ -16,7 +16,8 @@ ask() {
   while :; do
     answer=$$(flwr "$$@" --format json) || true
     case $$answer in
-      *'"success": true'* | *"Public key already in use"*) printf '%s\n' "$$answer"; return 0 ;;
+      *'"success": true'*) printf '%s\n' "$$answer"; return 0 ;;
+      *"Public key already in use"*) printf '%s\n' "$$3 is known already"; return 0 ;;
       *"SuperLink is unavailable"*) if [ $$tries -lt "$${FEDDYN_TRIES:-30}" ]; then tries=$$((tries + 1)); sleep 1; continue; fi ;;
     esac
     printf '%s\n' "flwr $$1 failed:" "$$answer" >&2
