@@ -78,8 +78,8 @@ def _words(wire: Mapping[str, Any]) -> str:
 
 
 def speed() -> str:
-    """Processor time of a round of the mlp job in one process, by compressor, rounds taken in turns. As in workers, memory
-    that is freed is kept."""
+    """Processor time of a round of the mlp job in one process, by compressor, rounds taken in turns. As in workers,
+    memory that is freed is kept."""
     keep_freed_memory()
     job = JOBS["mlp"]
     people = population("mlp", job)
