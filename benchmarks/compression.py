@@ -41,14 +41,15 @@ def table(target: float, directories: Sequence[Path]) -> str:
         line = next((line for line in record.evaluated if line["models"]["all"]["accuracy"] >= target), None)
         if line is not None:
             rows[(*_where(record), record.setting["algorithm"]["name"], _wires(record))] = line
-    lines = ["| split, seed | method | up and down | rounds | MB up | MB down | MB in all | against FedDyn | FedAvg |"]
-    lines.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    head = ["split, seed", "method", "up and down", "rounds", "MB up", "MB down", "MB in all"]
+    head += [f"1 / of {name}'s" for name in METHODS.values()]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for (*where, method, wires), line in sorted(rows.items(), key=str):
         total = line["bytes_up"] + line["bytes_down"]
         ratios = []
         for other in METHODS:
             plain = rows.get((*where, other, "none"))
-            ratios.append("-" if plain is None else f"{(plain['bytes_up'] + plain['bytes_down']) / total:.1f}x less")
+            ratios.append("-" if plain is None else f"{(plain['bytes_up'] + plain['bytes_down']) / total:.1f}")
         volume = [f"{number / 1e6:.1f}" for number in (line["bytes_up"], line["bytes_down"], total)]
         cells = [f"{where[2]}, {where[3]}", METHODS[method], wires, str(line["round"]), *volume, *ratios]
         lines.append("| " + " | ".join(cells) + " |")

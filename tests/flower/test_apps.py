@@ -24,6 +24,7 @@ from feddyn.flower.apps import Service, serve
 from feddyn.flower.letters import BadLetterError, Letter
 from feddyn.flower.wire import content, letter_in
 from feddyn.settings import deployed, deploying
+from feddyn.settings.documents import expand
 from tests.flower.grid import TownGrid
 
 METHOD = feddyn.FedDyn(0.1)
@@ -111,6 +112,8 @@ def test_apps_from_a_settings_file(tmp_path: Path) -> None:
     assert [line["models"]["server"] for line in run.history] == [h["models"]["server"] for h in simulated.history]
     assert isinstance(run.model("server"), nn.Module)
     assert run.setting["deployment"] == {"engine": "flower"}
+    with pytest.raises(feddyn.InputError, match="goes on at its server"):
+        expand(dict(run.setting))
 
 
 def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from benchmarks.compression import table as compressed
 
 from feddyn.paper.catalogue import experiments
 from feddyn.records.lines import read_lines
@@ -65,3 +66,8 @@ def test_what_is_said_of_cifar_is_in_the_records() -> None:
     first = next(line["round"] for line in long.evaluated if line["models"]["all"]["accuracy"] >= 0.823)
     assert f"82.3% in {first} rounds" in page
     assert f"stopped at round {len(long.history)} with {long.figures[-1]:.2%} (best {long.best:.2%})" in page
+
+
+def test_the_bytes_of_compressed_runs_are_those_of_their_records() -> None:
+    page = (RESULTS / "compression.md").read_text()
+    assert compressed(0.972, [RESULTS / "records", RESULTS / "compressed"]) in page

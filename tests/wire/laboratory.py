@@ -59,7 +59,8 @@ def run(
             reference = algorithm.reference(down, devices)
             reference = problem.start if reference is None else reference[who]
             seen, rest, _ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
-            unsent[who] = rest
+            if rest is not None:
+                unsent[who] = rest
         state, share = {name: vectors[who] for name, vectors in devices.items()}, losses.share[who]
         after, _ = algorithm.report(down, state, share, Solution(found if way == "true update" else seen, 1.0))
         _, upload = algorithm.report(down, state, share, Solution(seen, 1.0))

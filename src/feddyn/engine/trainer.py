@@ -101,7 +101,7 @@ class Trainer:
             reference = self.algorithm.reference(down, state)
             reference = problem.start if reference is None else reference
             seen, unsent, lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
-            found, extra = found._replace(theta=seen), {UNSENT: unsent}
+            found, extra = found._replace(theta=seen), {} if unsent is None else {UNSENT: unsent}
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))
         self._require_same("upload", _shapes(self.upload), _shapes(up))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from feddyn.wire.bits import Reader, Whole, count, packed, refusal, rice
 
+Numbers: TypeAlias = npt.NDArray[np.float64]
 Chosen: TypeAlias = npt.NDArray[np.bool_]
 EMPTY, LEAST, MOST = -128, -126, 127
 """Exponents: of a group of zeros, the least and the most of all others."""
@@ -36,39 +37,40 @@ def groups(sizes: tuple[int, ...], block: int | None = None) -> Groups:
     return Groups(np.cumsum(found) - found, found)
 
 
-def scales(exponents: Whole, where: Groups) -> npt.NDArray[np.float64]:
+def scales(exponents: Whole, where: Groups) -> Numbers:
     """2^exponent for each coordinate, 0 in a group of zeros."""
     powers = np.where(exponents == EMPTY, 0.0, np.ldexp(1.0, exponents))
     return np.repeat(powers, where.sizes)
 
 
-def write(codes: Whole, exponents: Whole, width: int) -> bytes:
-    """Whole numbers of magnitudes below 2^(width - 1), or with a width of 1 only 1 and -1; and the exponents of their
-    scales."""
+def write(codes: Numbers, exponents: Whole, width: int) -> bytes:
+    """Whole numbers, as floats, of magnitudes below 2^(width - 1), with a width of 1 only 1 and -1; and the exponents
+    of their scales."""
     steps = np.diff(exponents, prepend=0)
     heading = rice(np.where(steps < 0, -2 * steps - 1, 2 * steps))
     if width == 1:
         return heading + np.packbits(codes > 0).tobytes()
     filled = codes != 0
-    values = codes[filled]
+    values = codes[np.flatnonzero(filled)].astype(np.int64)
     places = write_places(filled) + np.packbits(values < 0).tobytes() + rice(np.abs(values) - 1)
     if len(places) <= len(codes) * width // 8:
         return heading + bytes([PLACES]) + places
-    return heading + bytes([PACKED]) + packed(codes + (1 << width - 1), width)
+    return heading + bytes([PACKED]) + packed(codes.astype(np.int64) + (1 << width - 1), width)
 
 
-def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Whole, Whole]:
-    """So many whole numbers, and the exponents of so many groups."""
+def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Numbers, Whole]:
+    """So many whole numbers, as floats, and the exponents of so many groups."""
     steps = reader.rice(groups)
     exponents: Whole = np.cumsum(np.where(steps & 1, -(steps >> 1) - 1, steps >> 1))
     if len(exponents) and not EMPTY <= exponents.min() <= exponents.max() <= MOST:
         raise refusal("a scale beyond all numbers")
     if width == 1:
-        return 2 * reader.packed(size, 1) - 1, exponents
+        return np.where(reader.packed(size, 1) == 1, 1.0, -1.0), exponents
     if (kind := reader.byte()) == PACKED:
-        codes = reader.packed(size, width) - (1 << width - 1)
+        values = reader.packed(size, width) - (1 << width - 1)
+        codes = values.astype(np.float64)
     elif kind == PLACES:
-        codes = np.zeros(size, np.int64)
+        codes = np.zeros(size)
         places = read_places(reader, size)
         number = int(places.sum()) if places.dtype == np.bool_ else len(places)
         negative = np.unpackbits(reader.take(-(-number // 8)), count=number).view(np.bool_)
@@ -77,7 +79,7 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Whole, Who
         codes[places] = values
     else:
         raise refusal(f"codes of the kind {kind}")
-    if size and not -(1 << width - 1) < codes.min() <= codes.max() < 1 << width - 1:
+    if len(values) and not -(1 << width - 1) < values.min() <= values.max() < 1 << width - 1:
         raise refusal(f"codes of more than {width} bits")
     return codes, exponents
 

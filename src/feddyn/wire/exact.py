@@ -34,7 +34,8 @@ def _multiples(vector: Numbers, where: Groups) -> bytes | None:
     bits = np.bitwise_or.reduceat(whole, where.starts)
     shift = np.where(bits == 0, 0, np.frexp((bits & -bits).astype(np.float64))[1] - 1)
     exponents = np.where(bits == 0, EMPTY, finest + shift)
-    return write(whole >> np.repeat(shift, where.sizes), exponents, WIDEST)
+    scaled *= np.repeat(np.ldexp(1.0, -shift), where.sizes)
+    return write(scaled, exponents, WIDEST)
 
 
 def read_exactly(reader: Reader, sizes: Sizes) -> Numbers:
@@ -45,4 +46,5 @@ def read_exactly(reader: Reader, sizes: Sizes) -> Numbers:
         raise refusal(f"a vector of the kind {kind}")
     where = groups(tuple(size for size in sizes if size))
     codes, exponents = read(reader, sum(sizes), len(where.sizes), WIDEST)
-    return codes * scales(exponents, where)
+    codes *= scales(exponents, where)
+    return codes

@@ -59,31 +59,37 @@ class Quantized(Compressor):
         where = self._groups(sizes)
         if len(vector) == 0:
             return b""
-        power = np.add.reduceat(vector * vector, where.starts)
-        largest = np.maximum.reduceat(np.abs(vector), where.starts)
-        filled = np.add.reduceat(vector != 0, where.starts, dtype=np.int64)
+        room = vector * vector  # large arrays are used again: fresh memory takes longer than the arithmetic
+        power = np.add.reduceat(room, where.starts)
+        largest = np.maximum.reduceat(np.abs(vector, out=room), where.starts)
+        filled = np.add.reduceat(room != 0, where.starts, dtype=np.int64)
         wanted = (self.step or STEPS[self.bits]) * np.sqrt(power / np.maximum(filled, 1))
-        codes = self._codes(vector / np.repeat(_power_of_two(wanted, largest), where.sizes), seed)
-        exponents = _fitted(codes, vector, where)
-        if self.bits > 1:
+        codes = np.repeat(_power_of_two(wanted, largest), where.sizes)
+        self._round(np.divide(vector, codes, out=codes), seed)
+        exponents = _fitted(codes, vector, where, room)
+        if self.bits > 1 and (exponents == EMPTY).any():
             codes[np.repeat(exponents == EMPTY, where.sizes)] = 0
         return write(codes, exponents, self.bits)
 
-    def _codes(self, ratio: Numbers, seed: int) -> Whole:
+    def _round(self, ratio: Numbers, seed: int) -> None:
+        """Numbers to their codes, in place."""
         if self.bits == 1:
-            return np.where(ratio < 0, -1, 1)
+            np.copyto(ratio, np.where(ratio < 0, -1.0, 1.0))
+            return
         if self.rounding == "stochastic":
             random = np.random.PCG64(seed).random_raw(len(ratio)) >> np.uint64(11)
-            ratio = np.floor(ratio + random * 2.0**-53)
+            ratio += random * 2.0**-53
+            np.floor(ratio, out=ratio)
         most = (1 << self.bits - 1) - 1
-        return np.clip(np.rint(ratio), -most, most).astype(np.int64)
+        np.clip(np.rint(ratio, out=ratio), -most, most, out=ratio)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
         where = self._groups(sizes)
         if not sum(sizes):
             return np.zeros(0)
         codes, exponents = read(reader, sum(sizes), len(where.sizes), self.bits)
-        return codes * scales(exponents, where)
+        codes *= scales(exponents, where)
+        return codes
 
     def _groups(self, sizes: Sizes) -> Groups:
         parts = (sum(sizes),) if self.per == "model" else tuple(size for size in sizes if size)
@@ -103,10 +109,10 @@ def _power_of_two(wanted: Numbers, largest: Numbers) -> Numbers:
     return np.ldexp(1.0, np.minimum(nearest, below).astype(np.int64))
 
 
-def _fitted(codes: Whole, vector: Numbers, where: Groups) -> Whole:
+def _fitted(codes: Numbers, vector: Numbers, where: Groups, room: Numbers) -> Whole:
     """For each group the exponent of the power of two next to <c, v> / <c, c>."""
-    match = np.add.reduceat(codes * vector, where.starts)
-    square = np.add.reduceat((codes * codes).astype(np.float64), where.starts)
+    match = np.add.reduceat(np.multiply(codes, vector, out=room), where.starts)
+    square = np.add.reduceat(np.multiply(codes, codes, out=room), where.starts)
     best = match / np.maximum(square, 1)
     found = np.rint(np.log2(np.maximum(best, np.ldexp(1.0, EMPTY)))).astype(np.int64)
     return np.where(found < LEAST, EMPTY, np.minimum(found, MOST))
