@@ -74,6 +74,14 @@ def test_a_run_goes_on_to_the_same_bits(method: feddyn.Algorithm, tmp_path: Path
     assert all(torch.equal(rest.models[name], whole.models[name]) for name in whole.models)
 
 
+@pytest.mark.parametrize("method", [feddyn.FedAvg(), feddyn.Scaffold()], ids=str)
+def test_compressed_downloads_take_little_accuracy(method: feddyn.Algorithm) -> None:
+    """The loss stays within 5%; a server that drops what it did not send loses a fifth and more."""
+    given = arguments(algorithm=method, rounds=20, evaluation=feddyn.Evaluation(every=20))
+    raw, found = (feddyn.simulate(**given, downlink=how).history[-1] for how in (None, feddyn.Quantized(2)))
+    assert found["models"]["server"]["loss"] <= 1.05 * raw["models"]["server"]["loss"]
+
+
 def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of two devices: the first message of each is the broadcast, then each device's upload. A device that was
     there before is sent the message; one that comes for the first time hears of both broadcasts."""

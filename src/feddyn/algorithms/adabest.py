@@ -64,6 +64,11 @@ class AdaBest(Algorithm):
         mean = total["theta"] / count
         return {"theta": mean - self.beta * (server["mean"] - mean), "mean": mean, "round": server["round"] + 1}
 
+    def carry(self, server: State, unsent: State) -> State:
+        """mean^t = theta^{t-1} + 1/|P_t| SUM (x_k - w), where devices were sent w for theta^{t-1}."""
+        theta = server["theta"] + (1 + self.beta) * unsent["theta"]
+        return {**server, "theta": theta, "mean": server["mean"] + unsent["theta"]}
+
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
 

@@ -201,6 +201,7 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(sent.server, uploads, count, self.population.devices)
+            server = self.wires.carried(sent, server)
             require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count

@@ -23,10 +23,11 @@ class Traffic(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What devices have of a broadcast, and the server as it is where it takes that for its own."""
+    """What devices have of a broadcast, what they have not, and the server as it is where it takes that for its own."""
 
     down: State
     server: State
+    unsent: State
     broadcast: Broadcast | None
 
 
@@ -64,9 +65,14 @@ class Wires:
         """The broadcast of a round; nothing is kept of it until it is committed."""
         wanted = self.algorithm.broadcast(server)
         if self.common is None:
-            return Sent(wanted, server, None)
+            return Sent(wanted, server, {}, None)
         found = self.common.broadcast(wanted, integer(self.seed, "downlink", round))
-        return Sent(found.down, server | {name: found.down[name] for name in self.algorithm.as_sent}, found)
+        server = server | {name: found.down[name] for name in self.algorithm.as_sent}
+        return Sent(found.down, server, {name: wanted[name] - found.down[name] for name in found.moved}, found)
+
+    def carried(self, sent: Sent, server: State) -> State:
+        """The server's next state, with what devices were not sent."""
+        return self.algorithm.carry(server, sent.unsent) if sent.broadcast else server
 
     def downloads(self, sent: Sent, answers: Answers) -> Traffic:
         """What devices are sent, each what it needs."""
