@@ -32,8 +32,8 @@ from feddyn.checks import require_number
 @final
 @dataclass(frozen=True)
 class AdaBest(Algorithm):
-    """AdaBest with `mu` > 0 for the devices' estimates (the authors' code: 0.02) and `beta` in [0, 1) for the server's
-    (the authors' code: 0.98)."""
+    """AdaBest with `mu` > 0 for the devices' estimates and `beta` in [0, 1) for the server's; versions of the authors'
+    code have 0.02 and 0.98, or 0.1 and 0.8."""
 
     mu: Scalar
     beta: Scalar
