@@ -188,7 +188,7 @@ def test_a_method_whose_upload_the_server_cannot_make_is_refused() -> None:
 
 
 def test_scaffold_sends_one_vector_and_the_length_of_its_path() -> None:
-    """The server computes c_k' - c_k = (theta - theta_k)/path - c itself, as SCALLION's does."""
+    """The server computes c_k' - c_k = (theta - theta_k)/path - c itself."""
     theta = torch.randn(40, generator=torch.Generator().manual_seed(0))
     uplink = Uplink(Quantized(4), feddyn.Scaffold(), torch.zeros(40), (40,))
     lengths = uplink.send(torch.zeros(40), theta, None, [0]).lengths
