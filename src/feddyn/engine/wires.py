@@ -81,13 +81,13 @@ class Wires:
         lengths, counted = self.common.lengths(sent.broadcast, _reached(answers)), len(answers.counted)
         return Traffic(sum(lengths[:counted]), sum(lengths[counted:]))
 
-    def uploads(self, answers: Answers, counted: float) -> Traffic:
+    def uploads(self, answers: Answers, counted: int) -> Traffic:
         """What devices send; `counted` is the length of the compressed uploads that were counted. The others are not
         computed: they are taken to be as long as those of their round or, where there are none, of the one before."""
         if not self._compressed:
             return _alike(answers, self._raw)
         mean = counted / len(answers.counted) if answers.counted else float(self._upload_length)
-        return Traffic(int(counted), int(mean * (len(answers.lost) + len(answers.late))))
+        return Traffic(counted, int(mean * (len(answers.lost) + len(answers.late))))
 
     def commit(self, crossed: Crossed) -> None:
         """Make a round the last one."""
