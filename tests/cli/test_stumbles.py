@@ -21,9 +21,17 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (SINGLE, ["--batch-size", "5"], "--set solver.batch_size=VALUE"),
         (SINGLE, ["--otu", "x"], "No such option"),
         (SINGLE, ["--set", "lr=0.1"], "'solver.lr'?"),
-        (SINGLE, ["--set", "alpha=0.1"], "no method here has alpha; did you mean 'algorithm.alpha'?"),
+        (SINGLE, ["--set", "alpha=0.1"], "no setting here has alpha; did you mean 'algorithm.alpha'?"),
         (SINGLE, ["--set", "solver.rounds=3"], "no method here has solver.rounds; did you mean 'rounds'?"),
         (SINGLE, ["--set", "algorithm.mu=0.1"], "known: algorithm.alpha, algorithm.name"),
+        (SINGLE, ["--set", "roundss=10"], "no setting here has roundss; did you mean 'rounds'?"),
+        (SINGLE + '[uplink]\nname = "topk"\nfraction = 2.0', [], "feddyn: uplink.fraction is a part of all"),
+        (SINGLE + '[downlink]\nname = "quantized"\nbits = 3', [], "feddyn: downlink.bits must be 8, 4, 2 or 1"),
+        (
+            SINGLE + '[uplink]\nname = "topk"\nfraction = 0.1\nvalues = { name = "quantized", bits = 3 }',
+            [],
+            "feddyn: uplink.values.bits must be 8, 4, 2 or 1",
+        ),
         (SINGLE, ["--set", "solver.lrr=1"], "did you mean 'solver.lr'?"),
         (
             SINGLE + '[target]\nmetric = "accuracy"\nvalue = 95',
@@ -88,7 +96,10 @@ def test_a_folder_says_what_is_in_it(monkeypatch: pytest.MonkeyPatch, capsys: py
     Path("my.toml").write_text(SINGLE)
     assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 0
     assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 2
-    assert "the output directory x has the record of a run that is finished: choose another" in capsys.readouterr().err
+    assert (
+        "the output directory x has the record of a run that has ended (finished): choose another"
+        in capsys.readouterr().err
+    )
     summary = Path("x/summary.json")
     summary.write_text(json.dumps({**json.loads(summary.read_text()), "status": "interrupted"}))
     assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 2
@@ -103,3 +114,71 @@ def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert not Path("~").exists()
     assert call("run", "my.toml", "--out=~nobody-of-that-name/x", monkeypatch=monkeypatch) == 2
     assert "there is no home directory for ~nobody-of-that-name/x" in capsys.readouterr().err
+
+
+TARGET = '[target]\nmetric = "objective"\nvalue = 100.0\n'
+"""A target that the first round reaches."""
+
+
+def test_more_rounds_of_a_run_that_ended_at_its_target(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is missing is said; and a run is called by its method when it goes on, too."""
+    Path("my.toml").write_text(SINGLE + TARGET)
+    assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 0
+    hint = "it ended at its target in round 1: to go on, add --set target.stop=false"
+    table = Path("x/table.md").read_text()
+    assert "vs FedDyn" in table
+    capsys.readouterr()
+    assert call("resume", "x", monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out == f"x is complete: there is nothing to do ({hint})\n"
+    assert call("resume", "x", "--set", "rounds=8", monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out.endswith(f"FedDyn: no round was added; {hint}\n")
+    assert Path("x/table.md").read_text() == table
+    assert call("resume", "x", "--set", "target.stop=false", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "FedDyn: round 8 of 8, finished; target reached in round 1" in said
+    assert "no round was added" not in said
+    assert "vs FedDyn" in Path("x/table.md").read_text()
+    assert call("show", "x", monkeypatch=monkeypatch) == 0
+    assert "finished; target reached in round 1, 8 of 8 rounds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["m.pt", "m.safetensors", "m.onnx"])
+def test_a_model_goes_into_no_folder_that_is_not_there(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.toml").write_text(SINGLE)
+    assert call("run", "my.toml", "--out", "x", "--set", "rounds=1", monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert call("export", "x", "--to", f"nodir/{name}", monkeypatch=monkeypatch) == 2
+    sentence = f"feddyn: nodir/{name} cannot be written: there is no folder nodir; make it, or choose another one\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_a_folder_is_no_setting(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("here").mkdir()
+    assert call("run", "here", monkeypatch=monkeypatch) == 2
+    assert "the settings file here cannot be read: it is a folder; name a file in it" in capsys.readouterr().err
+    Path("here/setting.toml").write_text(SINGLE)
+    assert call("run", "here", monkeypatch=monkeypatch) == 2
+    assert "it is a folder; did you mean here/setting.toml?" in capsys.readouterr().err
+    assert call("show", "nope", monkeypatch=monkeypatch) == 2
+    assert "there is no folder nope: name that of a run's record" in capsys.readouterr().err
+
+
+def test_compression_is_shown_and_switched_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.toml").write_text(SINGLE + '[uplink]\nname = "topk"\nfraction = 0.5\nvalues = { name = "sign" }\n')
+    assert call("run", "my.toml", "--out", "a", "--set", "rounds=1", monkeypatch=monkeypatch) == 0
+    off = ("--set", "rounds=1", "--set", "uplink.name=none")
+    assert call("run", "my.toml", "--out", "b", *off, monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert call("show", "a", monkeypatch=monkeypatch) == 0
+    assert "topk, fraction 0.5 (quantized, bits 1)" in capsys.readouterr().out
+    assert call("compare", "a", "b", "--out", "c.csv", monkeypatch=monkeypatch) == 0
+    heading, *rows = Path("c.csv").read_text().splitlines()
+    assert heading.startswith("uplink,seeds,ran,")
+    assert rows[0].startswith('"topk, fraction 0.5 (quantized, bits 1)",1,1,')
+    assert rows[1].startswith("-,1,1,")

@@ -132,6 +132,7 @@ def test_labels_may_be_numbers_or_several(tmp_path: Path) -> None:
     ("text", "how", "sentence"),
     [
         (TEXT.replace("60", ""), {}, "the column 'age' of .*data.csv, row 3, has no value"),
+        (TEXT.replace(",f,", ",,"), {}, "the column 'sex' of .*, row 1, has no value, like 2 more: fill in what is"),
         (TEXT.replace("60", "nan"), {}, "the column 'age' of .*, row 3, "),
         (TEXT.replace("70,f", "70,"), {}, "the column 'sex' of .*, row 4, has no value"),
         (TEXT.replace("south,50", ",50"), {}, "the column 'hospital' of .*, row 2, has no value"),

@@ -170,3 +170,11 @@ def test_a_notebook_shows_the_findings() -> None:
     page = diagnose(run(alpha=1e-4, rounds=5))._repr_html_()
     assert "1 finding in 5 rounds" in page
     assert "<td>alpha far from its useful range</td>" in page
+
+
+def test_a_target_in_percent_is_far_away() -> None:
+    found = run()
+    for value, names in ((95.0, ["target far away"]), (found.best + 0.01, [])):
+        goal = {"metric": "accuracy", "value": value, "model": "all", "stop": True}
+        told = diagnose(replace(found, setting={**found.setting, "target": goal})).findings
+        assert [one.name for one in told] == names

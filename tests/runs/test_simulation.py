@@ -290,7 +290,7 @@ def test_a_record_of_objects_in_memory_says_so(unbalanced: Stored, tmp_path: Pat
     assert setting == result.setting
     assert setting["needs"] == ["model", "population"]
     assert setting["population"]["sha256"] == unbalanced.sha256()
-    with pytest.raises(feddyn.InputError, match="has the record of a run that is finished"):
+    with pytest.raises(feddyn.InputError, match=r"has the record of a run that has ended \(finished\)"):
         run(unbalanced, out=tmp_path / "out")
 
 

@@ -89,7 +89,7 @@ def test_a_record_goes_on_and_refuses_other_data(mine: Path, feddyn_: Any, capsy
     assert "data.csv has changed since the run was begun" in capsys.readouterr().err
     (mine / "data.csv").unlink()
     assert feddyn_("resume", mine / "part") == 2
-    assert "data.csv cannot be read: No such file" in capsys.readouterr().err
+    assert "population.file: there is no file" in capsys.readouterr().err
     shutil.move(mine / "kept.csv", mine / "part" / "data.csv")
     assert feddyn_("resume", mine / "part", "--workers", 2) == 0
     assert lines(mine / "part") == lines(mine / "whole")
@@ -165,3 +165,26 @@ def test_without_pyarrow_it_says_what_to_install(mine: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(feddyn.InputError, match=r"pip install 'feddyn\[table\]'"):
         plans(read(mine / "setting.toml"), folder=mine)
+
+
+def test_what_is_not_there_is_said_with_the_way_out(
+    mine: Path, feddyn_: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setting, here = mine / "setting.toml", Path.cwd()
+    assert feddyn_("run", setting, "--set", "population.file=nope.csv") == 2
+    assert f"population.file: there is no file nope.csv in {mine} or {here}" in capsys.readouterr().err
+    assert feddyn_("run", setting, "--set", 'evaluation.metrics=["model.py:f2"]') == 2
+    assert "model.py has no 'f2'; known: Metric, Net, counts, f1" in capsys.readouterr().err
+    assert feddyn_("run", setting, "--workers", 1, "--set", "rounds=1", "--out", "run") == 0
+    shown = repr(feddyn.load("run"))
+    assert shown.startswith("Run(FedDyn, finished, 1 of 1 rounds, f1 of the all model 0.")
+    assert shown.endswith(", run)")
+    capsys.readouterr()
+    assert feddyn_("evaluate", "run", "--data", "nope.csv") == 2
+    assert f"there is no file nope.csv, seen from {here}" in capsys.readouterr().err
+    rows = (mine / "data.csv").read_text().splitlines()
+    Path("new.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows))
+    assert feddyn_("evaluate", "run", "--data", "new.csv") == 2
+    said = "has no column 'ill', the label, which figures need: add it; predictions do without, feddyn.load(DIR)"
+    assert said in capsys.readouterr().err
+    assert len(feddyn.load("run").predict("new.csv")) == len(rows) - 1

@@ -163,3 +163,10 @@ def test_what_follows_from_the_data_is_no_difference() -> None:
     own = {"source": "table", "file": "a.csv"}
     runs = [record([0.1], seed, population={**own, "encoding": {"age": {"mean": float(seed)}}}) for seed in (0, 1)]
     assert len(compare(*runs).variants) == 1
+
+
+def test_whether_a_run_stops_at_its_target_does_not_change_the_price() -> None:
+    goal = {"metric": "accuracy", "value": 0.6, "model": "all"}
+    runs = [record([0.5, 0.7], target={**goal, "stop": stop}, algorithm_alpha=0.1 + stop) for stop in (True, False)]
+    assert compare(*runs).target == 0.6
+    assert compare(runs[0], record([0.5], target={**goal, "value": 0.9})).target is None

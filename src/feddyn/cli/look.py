@@ -19,6 +19,8 @@ def one_record(directory: Path) -> RunRecord:
     """The record of a single run."""
     if (directory / "setting.toml").exists():
         return read(directory)
+    if not directory.exists():
+        raise InputError(f"there is no folder {directory}: name that of a run's record")
     below = sorted(file.parent.name for file in directory.glob("*/setting.toml"))
     hint = (
         f"it has {len(below)} runs, {', '.join(below[:4])}{', ...' if len(below) > 4 else ''}: name one"

@@ -14,7 +14,7 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
-from feddyn.records.layout import Status
+from feddyn.records.layout import Status, ended
 from feddyn.views.progress import figure
 from feddyn.views.tables import Table, comparison
 
@@ -80,20 +80,38 @@ def resume(directory: Path, changes: Sequence[str], **options: Any) -> None:
     def prepare() -> list[Named]:
         refuse_links(directory)
         named = []
-        runs = read_comparison(directory) or [(directory.name, read(directory / "setting.toml"))]
+        runs = read_comparison(directory) or [("", read(directory / "setting.toml"))]
         for label, document in runs:
-            named += [Named(label, plan) for _, plan in plans(document, changes, folder=directory, fetch=provide)]
+            found = plans(document, changes, folder=directory, fetch=provide)
+            named += [Named(label or name, plan) for name, plan in found]
         return named
 
     named = together(prepare)
     simulations = _simulations(named, directory, options, resume=True)
     if all(simulation.run.status.complete for simulation in simulations.values()):
         if leads():
-            say(f"{directory} is complete: there is nothing to do (more rounds: --set rounds=N)")
+            early = next(filter(None, map(_ended_early, simulations.values())), "more rounds: --set rounds=N")
+            say(f"{directory} is complete: there is nothing to do ({early})")
         return
+    before = {label: (ended(one.run.path or directory) or {}).get("rounds") for label, one in simulations.items()}
     if changes and leads():
         write_comparison(directory, [(label, plan.setting()) for label, plan in named], {})
     _carry_out(simulations, directory, options)
+    for label, one in simulations.items():
+        if leads() and len(one.run.history) == before[label] and (why := _ended_early(one)):
+            say(f"{label}: no round was added; {why}")
+
+
+def _ended_early(simulation: "Simulation") -> str:
+    """Why a run has ended before its last round, and how it goes on; empty: it has not."""
+    done = len(simulation.run.history)
+    if done >= simulation.plan.rounds:
+        return ""
+    ways = {
+        Status.REACHED: f"it ended at its target in round {done}: to go on, add --set target.stop=false",
+        Status.GAVE_UP: f"it no longer improved in round {done}: to go on, add --set patience.rounds=N with a larger N",
+    }
+    return ways.get(simulation.run.status, "")
 
 
 def _simulations(
@@ -155,7 +173,7 @@ def _train(simulations: Mapping[str, "Simulation"], options: Mapping[str, Any]) 
                             report(label, line["round"], plan.rounds, figure(run.headline, line), plan.may_stop)
             except DivergenceError:
                 pass  # its message stands in the run, and is raised when all methods had their turn
-            report(label, len(run.history), len(run.history), run.status)
+            report(label, len(run.history), len(run.history), run.outcome)
 
 
 def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:

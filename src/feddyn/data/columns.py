@@ -53,19 +53,16 @@ class Columns:
         if len(array) != len(self):
             raise InputError(f"{self._where(name)} has {len(array)} rows, the first column {len(self)}: give one each")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            row = int(np.argwhere(~np.isfinite(array))[0][0])
-            raise InputError(f"{self._where(name)}, row {row + 1}, holds no finite number: fill it in or drop the row")
+            raise self._gap(name, np.unique(np.argwhere(~np.isfinite(array))[:, 0]), "holds no finite number")
         return array
 
     def _from_arrow(self, name: str, column: "pyarrow.ChunkedArray") -> Column:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if column.null_count:
-            row = pc.index(column.is_null(), True).as_py()
-            raise InputError(f"{self._where(name)}, row {row + 1}, has no value: fill it in or drop the row")
+            raise self._gap(name, np.flatnonzero(column.is_null().to_numpy()), "has no value")
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return np.array(column.to_pylist(), dtype=np.str_)
@@ -74,6 +71,14 @@ class Columns:
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise InputError(f"{self._where(name)} is of the type {kind}: make numbers or texts of it")
         return np.asarray(column.to_numpy())
+
+    def _gap(self, name: str, rows: npt.NDArray[np.int64], what: str) -> InputError:
+        """The error for rows in which a value is missing."""
+        more = f", like {len(rows) - 1} more" if len(rows) > 1 else ""
+        return InputError(
+            f"{self._where(name)}, row {rows[0] + 1}, {what}{more}: fill in what is missing, or drop the rows (which "
+            "are counted from 1, without the heading)"
+        )
 
     def _where(self, name: str) -> str:
         return f"the column {name!r} of {self.file}"

@@ -24,7 +24,9 @@ UNSEEN = 0.3
 BEHIND = 0.1
 """Part of the gain of the server's model from which on the mean of all devices, which lacks it, is behind."""
 STILL = 0.001
-"""Part of the whole gain: less than that in the last third of a run is a plateau."""
+"""Part of the whole gain: less than that in the last third of a run is a plateau, as in MNIST's that went on at 98%."""
+FAR = 0.05
+"""Part of the way from the first figure to the target: a run that has come less far will hardly reach it."""
 PULL = (0.002, 10.0)
 """alpha * lr * steps; the paper's runs have 0.004 to 1.8, those with 100 devices from 0.05 on."""
 
@@ -168,12 +170,13 @@ def plateau(evidence: Evidence) -> Finding | None:
         return None
     model, metric = run.headline
     since = run.evaluated[figures.index(before)]["round"]
+    own = [name for name in evidence.table("algorithm") if name != "name"]
+    others = f", another {' or '.join(own)} (feddyn sweep)" if own else ""
     return Finding(
         "plateau",
         f"the {metric} of the {model} model has hardly improved since round {since}",
         {f"{metric}": f"{first:.4g} -> {before:.4g} in two thirds of the run, {whole:.4g} in all of it"},
-        "ending sooner; or a smaller step late in the run (solver.lr_decay, solver.halve_every), another alpha or mu "
-        "(feddyn sweep), a larger model",
+        f"ending sooner; or a smaller step late in the run (solver.lr_decay, solver.schedule){others}, a larger model",
     )
 
 
@@ -206,6 +209,22 @@ def alpha(evidence: Evidence) -> Finding | None:
     )
 
 
+def far_target(evidence: Evidence) -> Finding | None:
+    """A target that is out of reach, such as 95 for a figure that is at most 1."""
+    run, target = evidence.run, evidence.table("target")
+    if not evidence.long or not target or not run.evaluated:
+        return None
+    first, value = run.figures[0], float(target["value"])
+    if abs(run.best - first) >= FAR * abs(value - first) or run.first_at(value):
+        return None
+    return Finding(
+        "target far away",
+        "the run has hardly begun its way to the target",
+        {"target": f"{target['metric']} {value:.4g}", "first": f"{first:.4g}", "best": f"{run.best:.4g}"},
+        "a target.value in the unit of the metric (0.95 for 95%), or one that is nearer",
+    )
+
+
 DIAGNOSES: Sequence[Callable[[Evidence], Finding | None]] = (
     diverged,
     growing_states,
@@ -215,6 +234,7 @@ DIAGNOSES: Sequence[Callable[[Evidence], Finding | None]] = (
     dominance,
     unseen,
     plateau,
+    far_target,
 )
 
 

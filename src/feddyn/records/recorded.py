@@ -84,6 +84,14 @@ class Recorded(ABC):
             ) from None
         return DataFrame(self.columns)
 
+    @property
+    def outcome(self) -> str:
+        """How it ended, in words: a run that went on after it had reached its target is finished."""
+        target = self.setting.get("target", {})
+        if self.status is Status.REACHED and not target.get("stop", True) and (hit := self.first_at(target["value"])):
+            return f"finished; target reached in round {hit['round']}"
+        return self.status
+
     def first_at(self, value: float) -> Mapping[str, Any] | None:
         """The first evaluated round in which the figure that counts is as good as a value."""
         pairs = zip(self.evaluated, self.figures, strict=True)

@@ -44,8 +44,10 @@ def _content(directory: Path) -> str:
         done = ended(directory)
         if done is None:
             hint = "go on with it (feddyn resume; in Python resume=True)"
-            return f"has the record of a {run} already: {hint}, or choose another one"
-        return f"has the record of a {run} that is {done['status']}: choose another one, or remove it yourself"
+            return f"has the record of a {run} already: {hint}, or choose another directory"
+        more = "" if done["status"] == "diverged" else ", add rounds to it (feddyn resume)"
+        hint = f"choose another directory{more}, or remove it yourself"
+        return f"has the record of a {run} that has ended ({done['status']}): {hint}"
     return "is not empty: choose another one, or remove it yourself"
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from feddyn.data.transforms import Transform
-from feddyn.errors import FeddynError, InputError, nearest
+from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import home
 
 
@@ -34,10 +34,11 @@ def export(model: nn.Module, transform: Transform | None, inputs: Mapping[str, A
     the whole computation from raw samples (as the record's `inputs` describe them) on."""
     path = home(path)
     if path.suffix not in WRITERS:
-        hint = nearest(path.suffix, WRITERS)
-        raise InputError(f"{path}: models are written as {', '.join(WRITERS)}, by the end of the name; {hint}")
+        raise InputError(f"{path}: models are written as {', '.join(WRITERS)}: end the name in one of these")
     if path.exists():
         raise InputError(f"{path} exists: nothing is overwritten, choose another name")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it, or choose another one")
     try:
         WRITERS[path.suffix](Whole(model, transform), inputs, path)
     except OSError as error:

@@ -40,7 +40,7 @@ def follow(simulation: "Simulation", shown: bool | None, callback: Callable[[Lin
         finally:
             if report and run.history:
                 last = figure(run.headline, run.history[-1])
-                report(label, len(run.history), len(run.history), ", ".join(filter(None, (last, run.status))))
+                report(label, len(run.history), len(run.history), ", ".join(filter(None, (last, run.outcome))))
     return run
 
 

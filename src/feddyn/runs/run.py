@@ -24,6 +24,7 @@ from feddyn.records.recorded import Recorded
 from feddyn.runs.export import export
 from feddyn.runs.parts import Evaluated, Parts, evaluate
 from feddyn.views.curves import of_run
+from feddyn.views.differences import method
 from feddyn.views.html import rendered
 from feddyn.views.portrait import portrait
 
@@ -31,23 +32,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass
+@dataclass(repr=False)
 class Run(Recorded):
     """What a run gave, just now or by `feddyn.load`: the models after the last round as flat vectors, and a line of the
     record for every round. `make` makes the network again, and what else is needed to use it."""
 
     setting: Setting
-    make: Callable[[], Parts] = field(repr=False)
-    models: dict[str, Vector] = field(repr=False)
+    make: Callable[[], Parts]
+    models: dict[str, Vector]
     initial: dict[str, Figures]
-    history: list[Line] = field(default_factory=list, repr=False)
+    history: list[Line] = field(default_factory=list)
     status: Status = Status.RUNNING
     message: str = ""
     reached: Line | None = None
-    on_devices: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    on_devices: dict[str, list[Any]] = field(default_factory=dict)
     seconds: float = 0.0
     path: Path | None = None
-    inputs: dict[str, Any] = field(default_factory=dict, repr=False)
+    inputs: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> Parts:
@@ -98,6 +99,16 @@ class Run(Recorded):
     def plot(self, metric: str | None = None) -> "Figure":
         """A metric (by default the one that counts) of the evaluated models over rounds; needs matplotlib."""
         return of_run(self, metric)
+
+    def __repr__(self) -> str:
+        """The run in a line: its method, how far it is, its figure, and where its record is."""
+        parts = [
+            method(self.setting),
+            f"{self.outcome}, {len(self.history)} of {self.setting.get('rounds', '?')} rounds",
+        ]
+        if self.evaluated:
+            parts.append(f"{self.headline[1]} of the {self.headline[0]} model {self.figures[-1]:.4g}")
+        return f"Run({', '.join([*parts, *([str(self.path)] if self.path else [])])})"
 
     def _repr_html_(self) -> str:
         return rendered(portrait(self), self.plot if self.evaluated else None)

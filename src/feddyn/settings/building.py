@@ -132,6 +132,9 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
 def _population(found: Draft) -> Stored | OnDemand:
     table = found.single["population"]
     name, given = table["source"], found.population_table
+    for key, place in given.items():
+        if isinstance(place, Path) and not is_own(name) and not place.exists():
+            raise InputError(f"population.{key}: there is no file {table[key]} in {found.code.places()}")
     population = build(found.source, given, "population", name)
     if not isinstance(population, Stored | OnDemand):
         raise InputError(f"population.source: {name} gives a {type(population).__name__}, which is no Population")

@@ -197,7 +197,11 @@ def _compressor(single: Document, kind: str, code: Code, named: Document) -> Com
 
     def made(table: Document, where: str) -> Compressor:
         inner = {key: made(v, f"{where}.{key}") if isinstance(v, dict) else v for key, v in table.items()}
-        found = build(code.choose(COMPRESSORS, table, "name", where), without(inner, "name"), where, table["name"])
+        make = code.choose(COMPRESSORS, table, "name", where)
+        try:
+            found = build(make, without(inner, "name"), where, table["name"])
+        except InputError as error:  # which names the class; who wrote the setting knows the key
+            raise InputError(re.sub(r"^[A-Z]\w*: ", f"{where}.", str(error))) from None
         if not isinstance(found, Compressor):
             raise InputError(f"{where}.name: {table['name']} gives a {type(found).__name__}, which is no Compressor")
         if is_own(table["name"]):

@@ -63,7 +63,7 @@ class Code:
         found: Any = self._file(source, where) if source.endswith(".py") else self._module(source, where)
         for part in path.split("."):
             if not hasattr(found, part):
-                raise InputError(f"{where}: {source} has no {part!r}; {nearest(part, _public(found))}")
+                raise InputError(f"{where}: {source} has no {part!r}; {nearest(part, _public(found, kinds))}")
             found = getattr(found, part)
         if not callable(found) and not isinstance(found, kinds):
             raise InputError(f"{where}: {name} is no class or function, but a {type(found).__name__}")
@@ -99,13 +99,17 @@ class Code:
         places = [here / given, current / given, here / given.name]
         return next((place for place in places if place.exists()), places[0])
 
+    def places(self) -> str:
+        """Where files are looked for, in words."""
+        here, _, current = self.folders
+        return " or ".join(dict.fromkeys(map(str, (here, current))))
+
     def _file(self, source: str, where: str) -> ModuleType:
         given = Path(source).expanduser()
         here, kept, current = self.folders
         file = next((path for path in (here / given, kept / given.name, current / given) if path.is_file()), None)
         if file is None:
-            places = " or ".join(dict.fromkeys(map(str, (here, current))))
-            raise InputError(f"{where}: there is no file {source} in {places}")
+            raise InputError(f"{where}: there is no file {source} in {self.places()}")
         name = f"_feddyn_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
         if name in self._modules:
             return self._modules[name]
@@ -188,6 +192,7 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-def _public(module: object) -> list[str]:
-    """Names of classes and functions that could have been meant."""
-    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+def _public(module: object, kinds: tuple[type, ...]) -> list[str]:
+    """Names of classes and functions, and of objects of some kinds, that could have been meant."""
+    named = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [name for name, value in named.items() if callable(value) or isinstance(value, kinds)]

@@ -43,6 +43,10 @@ def read(path: Path) -> Document:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no settings file {path}") from None
+    except IsADirectoryError:
+        inside = path / "setting.toml"
+        hint = f"did you mean {inside}?" if inside.is_file() else "name a file in it"
+        raise InputError(f"the settings file {path} cannot be read: it is a folder; {hint}") from None
     except OSError as error:
         raise InputError(f"the settings file {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -159,6 +163,8 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
             if nested:
                 target = target.setdefault("schedule", {})
+            if value == "none" and parts[0] in WIRES:
+                target.clear()  # nothing of what is switched off stays
             target[parts[-1]] = value
             if path.strip() == "algorithm.name":  # a method may have a solver or a population of its own
                 single |= _resolve(single, {}, "algorithm")[1]
@@ -168,7 +174,8 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
             f"--set {words}: these methods go by {dict(EXCLUSIVE)[parts[1]]}; set that, or change the file"
         )
     if not changed:
-        raise InputError(f"--set {words}: no method here has {'.'.join(parts)}; {suggestion('.'.join(parts), known)}")
+        who, key = "method" if parts[0] in ("algorithm", "solver") else "setting", ".".join(parts)
+        raise InputError(f"--set {words}: no {who} here has {key}; {suggestion(key, known)}")
 
 
 def suggestion(key: str, known: Collection[str]) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from feddyn.data.columns import SUFFIXES
 from feddyn.data.datasets import sources
 from feddyn.data.datasets.published import SOURCES
 from feddyn.data.datasets.table import again
@@ -24,6 +25,8 @@ def data_for(run: Run, named: str | None) -> Population:
         arrays = sources.load(named)
         return Population.from_arrays(arrays.test_x, arrays.test_y, np.zeros(len(arrays.test_y), dtype=np.int64))
     path = home(Path(named))
+    if not path.exists() and path.suffix.lower() in SUFFIXES:
+        raise InputError(f"there is no file {path}, seen from {Path.cwd()}: give the path of the data")
     if not path.exists():
         hint = nearest(named, SOURCES)
         raise InputError(f"there is no file {named}, nor a data set of that name with a test set of images; {hint}")

@@ -176,7 +176,7 @@ def compare(
             wanted = f"{chosen} {measure}"
             raise InputError(f"not all runs have the {measure} of the {chosen} model; {nearest(wanted, sorted(known))}")
     keys, together = variants(found)
-    goals = [run.setting.get("target", {}) for run in found]
+    goals = [{**run.setting.get("target", {}), "stop": None} for run in found]  # whether it stops there costs nothing
     if target is None and all(goal == goals[0] for goal in goals) and goals[0].get("metric") == measure:
         target = goals[0]["value"] if goals[0]["model"] == chosen else None
     return Comparison(together, keys, chosen, measure, directions(found[0].setting)[measure], target)

@@ -10,6 +10,10 @@ METHODS = {name.lower(): name for name in COLORS}
 UNSAID = ("needs", "code", "stack", "cohort", "population.encoding")
 """Keys that follow from others or from the data, or say how a run was computed and not what."""
 SEEDS = ("seed", "population.seed")
+WIRES = ("uplink", "downlink")
+"""Tables of compressors, which are told as one."""
+USUAL = {"per": "layer", "rounding": "nearest"}
+"""What compressors do unless they are asked otherwise."""
 HASH = ".sha256"
 
 
@@ -23,8 +27,22 @@ def flat(setting: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     for key, value in setting.items():
         if before + key in UNSAID:
             continue
+        if before + key in WIRES and isinstance(value, Mapping):
+            value = compressor(value)
         found |= flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {before + key: value}
     return found
+
+
+def compressor(table: Mapping[str, Any]) -> str:
+    """How something is compressed, in short words.
+
+    >>> compressor({"name": "topk", "fraction": 0.1, "values": {"name": "quantized", "bits": 4}})
+    'topk, fraction 0.1 (quantized, bits 4)'
+    """
+    told = {key: value for key, value in table.items() if USUAL.get(key) != value and not isinstance(value, bool)}
+    plain = [f"{key} {words(f'.{key}', value)}" for key, value in told.items() if not isinstance(value, Mapping)]
+    inside = [f" ({compressor(value)})" for value in told.values() if isinstance(value, Mapping)]
+    return "".join([", ".join(plain).removeprefix("name "), *inside])
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:

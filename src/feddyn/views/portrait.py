@@ -6,7 +6,7 @@ from typing import Any
 from feddyn.errors import InputError
 from feddyn.metrics import Better, best, directions
 from feddyn.records.recorded import Recorded
-from feddyn.views.differences import METHODS, flat, method, words
+from feddyn.views.differences import METHODS, WIRES, compressor, flat, method, words
 from feddyn.views.tables import Table, duration, figure, sparkline, volume
 
 LISTED = 20
@@ -28,7 +28,8 @@ def portrait(run: Recorded) -> list[Table]:
 def _about(run: Recorded) -> Table:
     setting = run.setting
     rows = [[name, _part(setting.get(key))] for name, key in PARTS.items() if key in setting]
-    rows.append(["status", f"{run.status}, {len(run.history)} of {setting.get('rounds', '?')} rounds"])
+    rows += [[name, compressor(setting[name])] for name in WIRES if name in setting]
+    rows.append(["status", f"{run.outcome}, {len(run.history)} of {setting.get('rounds', '?')} rounds"])
     if run.message:
         rows.append(["", run.message])
     if run.evaluated:

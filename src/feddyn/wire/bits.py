@@ -78,6 +78,8 @@ class Reader:
         if len(ends) != count or ends[-1] != zeros + count - 1:
             raise refusal("other numbers than it says")
         value: Whole = np.diff(ends, prepend=-1) - 1
+        if int(value.max()) >> 62 - width:
+            raise refusal(f"a number of more than {WIDEST} bits")
         return value << width | self.packed(count, width) if width else value
 
     def end(self) -> None:

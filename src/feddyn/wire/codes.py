@@ -102,7 +102,7 @@ def read_places(reader: Reader, size: int) -> Whole:
         raise refusal(f"places of the kind {kind}")
     distances = reader.rice(reader.count(size))
     places: Whole = np.cumsum(distances + 1) - 1
-    if len(places) and (int(distances.max()) >= size or places[-1] >= size):
+    if len(places) and (distances.min() < 0 or distances.max() >= size or places[-1] >= size):
         raise refusal(f"a coordinate beyond {size}")
     if kind == FEW:
         return places

@@ -105,6 +105,11 @@ def again(origin: Mapping[str, Any], file: Path) -> Stored:
     they are, one device has them all."""
     columns = Columns(file)
     labels = [origin["label"]] if isinstance(origin["label"], str) else list(origin["label"])
+    if missing := [name for name in labels if name not in columns.names]:
+        raise InputError(
+            f"the table {file} has no column {missing[0]!r}, the label, which figures need: add it; predictions do "
+            f"without, feddyn.load(DIR).predict({str(file)!r})"
+        )
     x = encoded(columns, origin["features"], origin.get("encoding", {}))
     y = _targets(columns, labels, origin.get("task"), origin.get("classes", ()))
     if origin["device"] not in columns.names:
@@ -184,7 +189,7 @@ def _places(columns: Columns, name: str, values: Sequence[Any]) -> npt.NDArray[n
         row = found.index(-1)
         raise InputError(
             f"the column {name!r} of {columns.file}, row {row + 1}, holds {columns[name][row].item()!r}, which is not "
-            f"among the values that are known: {', '.join(map(str, values[:20]))}"
+            f"among the values that are known: {', '.join(map(str, values[:20]))}; correct it, or drop the row"
         )
     return np.array(found)
 
