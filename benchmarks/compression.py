@@ -16,6 +16,7 @@ from typing import Any
 import feddyn
 from benchmarks.jobs import JOBS
 from benchmarks.ours import plan, population
+from feddyn.engine.memory import keep_freed_memory
 from feddyn.records.reader import RunRecord, find
 
 FOUR = feddyn.Quantized(4)
@@ -77,7 +78,9 @@ def _words(wire: Mapping[str, Any]) -> str:
 
 
 def speed() -> str:
-    """Processor time of a round of the mlp job in one process, by compressor, rounds taken in turns."""
+    """Processor time of a round of the mlp job in one process, by compressor, rounds taken in turns. As in workers,
+    memory that is freed is kept."""
+    keep_freed_memory()
     job = JOBS["mlp"]
     people = population("mlp", job)
     plans = {name: replace(plan("mlp", job, people), uplink=code, downlink=code) for name, code in CODES.items()}

@@ -11,8 +11,10 @@ import feddyn
 from feddyn.data.stored import Stored
 from feddyn.engine.trainer import UNSENT
 from feddyn.records.layout import key
+from feddyn.round.sums import ExactSums
 from feddyn.settings.building import plans
 from feddyn.settings.documents import Document
+from feddyn.wire.exact import write_exactly
 
 DECAY = 0.1
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=8)
@@ -74,6 +76,14 @@ def test_a_run_goes_on_to_the_same_bits(method: feddyn.Algorithm, tmp_path: Path
     assert all(torch.equal(rest.models[name], whole.models[name]) for name in whole.models)
 
 
+@pytest.mark.parametrize("method", [feddyn.FedAvg(), feddyn.Scaffold()], ids=str)
+def test_compressed_downloads_take_little_accuracy(method: feddyn.Algorithm) -> None:
+    """The loss stays within 5%; a server that drops what it did not send loses a fifth and more."""
+    given = arguments(algorithm=method, rounds=20, evaluation=feddyn.Evaluation(every=20))
+    raw, found = (feddyn.simulate(**given, downlink=how).history[-1] for how in (None, feddyn.Quantized(2)))
+    assert found["models"]["server"]["loss"] <= 1.05 * raw["models"]["server"]["loss"]
+
+
 def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of two devices: the first message of each is the broadcast, then each device's upload. A device that was
     there before is sent the message; one that comes for the first time hears of both broadcasts."""
@@ -99,8 +109,23 @@ def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> 
     start, sizes = feddyn.FlatModel(given["model"]).theta, feddyn.FlatModel(given["model"]).sizes
     move, *found = (FOUR.decode(sent[place], sizes).float() for place in (3, 4, 5))
     assert torch.allclose(run.models["active"], start + move + sum(found) / 2, rtol=0, atol=1e-6)
-    known, new = lengths[3] + sealed, lengths[0] + 1 + lengths[3] + sealed
-    assert one["bytes_down"] + 2 * known - 10 < two["bytes_down"] <= one["bytes_down"] + known + new
+    both = FOUR.decode(sent[0], sizes) + FOUR.decode(sent[3], sizes)
+    new = min(lengths[0] + 1 + lengths[3] + sealed, 2 + len(write_exactly(both.numpy(), sizes)) + 4)
+    assert two["bytes_down"] == one["bytes_down"] + lengths[3] + sealed + new
+
+
+def test_a_compressed_upload_is_one_vector_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCAFFOLD's too; bytes are whole numbers, not terms of a sum that has a limit."""
+    begin = ExactSums.__init__
+
+    def narrow(self: ExactSums, terms: int) -> None:
+        begin(self, terms)
+        self.limit = 64.0
+
+    monkeypatch.setattr(ExactSums, "__init__", narrow)
+    line = feddyn.simulate(**arguments(algorithm=feddyn.Scaffold(), rounds=1, uplink=FOUR)).history[0]
+    assert line["transmitted"] == 1
+    assert line["bytes_up"] > 4 * 64 / 2
 
 
 def test_what_was_not_sent_is_kept_for_devices_without_a_state() -> None:

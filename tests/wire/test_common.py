@@ -88,3 +88,17 @@ def test_it_is_restored_to_the_same_bits() -> None:
     assert torch.equal(one.down["theta"], two.down["theta"])
     missed = {1, 2, 7, ROUNDS + 1}
     assert common.messages("theta", one, missed) == other.messages("theta", two, missed)
+
+
+def test_changes_whose_own_sum_is_not_exact_are_sent_one_by_one() -> None:
+    """w goes to -2^40, back to 0, and to 2^-20: every w + q is exact, and the sum of the last two q is not."""
+    start = torch.zeros(200, dtype=torch.float64)
+    common = CommonModel(Quantized(8), SIZES, {"theta": start}, 1)
+    states = [start]
+    for wanted in (-(2.0**40), 0.0, 2.0**-20):
+        sent = common.broadcast({"theta": torch.full_like(start, wanted)}, 0)
+        messages = common.messages("theta", sent, {2}) if wanted > 0 else {}
+        assert sent.messages["theta"].exact
+        common.commit(sent, [])
+        states.append(common.moved["theta"])
+    assert torch.equal(common.hear(states[1], messages[2]), states[3])

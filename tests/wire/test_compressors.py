@@ -127,3 +127,10 @@ def test_bad_input_gets_a_sentence(make: Any, words: str) -> None:
 def test_vectors_of_another_size_are_refused() -> None:
     with pytest.raises(feddyn.InputError, match="not one of the 100 parameters"):
         FOUR.encode(torch.zeros(99), SIZES)
+
+
+@pytest.mark.parametrize("compressor", ALL)
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_not_sent(compressor: Compressor, number: float) -> None:
+    with pytest.raises(feddyn.InputError, match="NaN or infinite"):
+        compressor.encode(torch.tensor([1.0, number, 2.0]), (3,))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import feddyn
+from feddyn.algorithms import Solution
 from feddyn.theory.problems import Logistic, Losses, Quadratics
 from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
 from feddyn.wire.base import Numbers, Sizes
@@ -49,6 +50,68 @@ def test_feddyn_finds_the_optimum_and_keeps_its_invariant(
 @pytest.mark.parametrize("compressor", [Quantized(4), TopK(0.2, Quantized(4))], ids=["4 bits", "top 20% of 4 bits"])
 def test_other_exact_methods_find_it_too(method: feddyn.Algorithm, compressor: Compressor) -> None:
     assert run(PROBLEMS["quadratics"], method, 600, compressor, compressor, 4, 0.3).error <= 1e-8
+
+
+@pytest.mark.parametrize("method", [feddyn.Scaffold(), feddyn.FedDC(1.0)], ids=str)
+def test_methods_of_control_variates_find_it_with_compressed_uploads(method: feddyn.Algorithm) -> None:
+    assert run(PROBLEMS["quadratics"], method, 300, TopK(0.2, Quantized(4)), active=6, lr=0.1).error <= 1e-8
+
+
+@pytest.mark.parametrize(
+    "method",
+    [feddyn.FedAvg(), feddyn.FedProx(0.1), feddyn.FedAvgM(0.5), feddyn.FedACG(0.5), feddyn.Scaffold()],
+    ids=lambda method: type(method).__name__,
+)
+def test_servers_without_a_memory_carry_what_they_did_not_send(method: feddyn.Algorithm) -> None:
+    """With short moves the server's model is where it is without compression; what it drops stays away for good."""
+    raw = run(PROBLEMS["quadratics"], method, 250, lr=0.02).theta
+    found = run(PROBLEMS["quadratics"], method, 250, None, TopK(0.1), lr=0.02).theta
+    assert float((found - raw).norm()) <= 1e-4
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        feddyn.FedAvg(),
+        feddyn.FedProx(0.1),
+        feddyn.FedAvgM(0.5),
+        feddyn.FedAdam(0.1),
+        feddyn.FedYogi(0.1),
+        feddyn.FedACG(0.5),
+        feddyn.AdaBest(0.1, 0.5),
+        feddyn.Scaffold(),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_carried_is_as_if_devices_had_moved_from_the_broadcast(method: feddyn.Algorithm) -> None:
+    """A round in which devices were sent w ends as one in which they were sent all, and moved alike."""
+    random = torch.Generator().manual_seed(0)
+
+    def some() -> torch.Tensor:
+        return torch.rand(6, generator=random, dtype=torch.float64)
+
+    server = {name: 1 + some()[: v.numel()] for name, v in method.server(some()).items()}
+    wanted, move, unsent = method.broadcast(server), some(), some()
+    (model,) = {"theta", "ahead"} & set(wanted)
+
+    def after(down: dict[str, torch.Tensor], server: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        _, upload = method.report(down, method.device(move), 1.0, Solution(down[model] + move, 0.5))
+        return method.aggregate(server, upload, 1, 4)
+
+    whole = after(wanted, server)
+    down = wanted | {model: wanted[model] - unsent}
+    none = {name: torch.zeros_like(v) for name, v in wanted.items()}
+    found = method.carry(after(down, server | {name: down[name] for name in method.as_sent}), none | {model: unsent})
+    for name, vector in whole.items():
+        assert torch.allclose(found[name], vector, rtol=0, atol=1e-12), name
+
+
+def test_a_state_is_not_always_a_memory_of_what_was_not_sent() -> None:
+    """AdaBest's estimates fade: without error feedback the model stays 0.6 from where it is without compression."""
+    method = feddyn.AdaBest(0.05, 0.3)
+    raw = run(PROBLEMS["quadratics"], method, 400, lr=0.02).theta
+    found = run(PROBLEMS["quadratics"], method, 400, TopK(0.1), lr=0.02).theta
+    assert float((found - raw).norm()) <= 0.1
 
 
 @final
@@ -111,7 +174,9 @@ def test_devices_without_a_state_have_error_feedback(method: feddyn.Algorithm) -
 
 
 @pytest.mark.parametrize(
-    "method", [feddyn.FedDyn(0.1), feddyn.Scaffold(), feddyn.FedDR(0.1), feddyn.FedDC(0.1)], ids=str
+    "method",
+    [feddyn.FedDyn(0.1), feddyn.Scaffold(), feddyn.FedDR(0.1), feddyn.FedDC(0.1), feddyn.FedSplit(1.0, "all")],
+    ids=str,
 )
 def test_devices_with_a_state_have_it_in_there(method: feddyn.Algorithm) -> None:
     assert not Uplink(Quantized(4), method, torch.zeros(40), (40,)).feedback
@@ -123,7 +188,7 @@ def test_a_method_whose_upload_the_server_cannot_make_is_refused() -> None:
 
 
 def test_scaffold_sends_one_vector_and_the_length_of_its_path() -> None:
-    """The server computes c_k' - c_k = (theta - theta_k)/path - c itself, as SCALLION's does."""
+    """The server computes c_k' - c_k = (theta - theta_k)/path - c itself."""
     theta = torch.randn(40, generator=torch.Generator().manual_seed(0))
     uplink = Uplink(Quantized(4), feddyn.Scaffold(), torch.zeros(40), (40,))
     lengths = uplink.send(torch.zeros(40), theta, None, [0]).lengths

@@ -32,8 +32,8 @@ from feddyn.checks import require_number
 @final
 @dataclass(frozen=True)
 class AdaBest(Algorithm):
-    """AdaBest with `mu` > 0 for the devices' estimates (the authors' code: 0.02) and `beta` in [0, 1) for the server's
-    (the authors' code: 0.98)."""
+    """AdaBest with `mu` > 0 for the devices' estimates and `beta` in [0, 1) for the server's; versions of the authors'
+    code have 0.02 and 0.98, or 0.1 and 0.8."""
 
     mu: Scalar
     beta: Scalar
@@ -63,6 +63,11 @@ class AdaBest(Algorithm):
     def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
         mean = total["theta"] / count
         return {"theta": mean - self.beta * (server["mean"] - mean), "mean": mean, "round": server["round"] + 1}
+
+    def carry(self, server: State, unsent: State) -> State:
+        """mean^t = theta^{t-1} + 1/|P_t| SUM (x_k - w), where devices were sent w for theta^{t-1}."""
+        theta = server["theta"] + (1 + self.beta) * unsent["theta"]
+        return {**server, "theta": theta, "mean": server["mean"] + unsent["theta"]}
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0

@@ -85,6 +85,12 @@ class Algorithm(ABC):
     as_sent: ClassVar[tuple[str, ...]] = ()
     """The server's vectors that `aggregate` takes for what devices were sent. Where broadcasts are compressed, it is
     given these as they were really sent, and all others as they are."""
+    carries: ClassVar[tuple[str, ...]] = ()
+    """The server's vectors in which nothing of the broadcast ones is left: they are made of what devices found. Where
+    broadcasts are compressed, `carry` adds to them what devices were not sent."""
+    remembers_unsent: ClassVar[bool] = False
+    """Whether a device's state, computed from what the server sees of its model, asks for the rest again. The devices
+    of all other methods are given a memory of it where uploads are compressed."""
     remedy: ClassVar[str] = ""
     """What of the method's own parameters usually helps where training diverges."""
 
@@ -121,6 +127,11 @@ class Algorithm(ABC):
         uploads are measured; None: where the device starts. Only a method whose upload depends on the device's state
         has another one, for which that upload is 0."""
         return None
+
+    def carry(self, server: State, unsent: State) -> State:
+        """The server's next state, where what devices were sent was less than the broadcast by `unsent`: as if they had
+        moved from the broadcast as they did from what they were sent."""
+        return {**server, **{name: server[name] + unsent[name] for name in self.carries}}
 
     def held(self, device: State, share: Scalar) -> State:
         """What the server's state holds of a device's: at any time server[name] = 1/m SUM_k held_k[name] over all m

@@ -55,5 +55,9 @@ class FedACG(Algorithm):
         theta = total["theta"] / count
         return {"theta": theta, "v": theta - server["theta"]}
 
+    def carry(self, server: State, unsent: State) -> State:
+        """theta^t = s + 1/|P_t| SUM (x_k - s'), where devices were sent s' for s, and v^t = theta^t - theta^{t-1}."""
+        return {name: vector + unsent["ahead"] for name, vector in server.items()}
+
     def weight(self, share: Scalar) -> Scalar:
         return 1.0

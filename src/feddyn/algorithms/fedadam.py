@@ -35,6 +35,7 @@ class FedAdam(Algorithm):
     beta2: Scalar = 0.99
     tau: Scalar = 1e-3
     as_sent = ("theta",)
+    carries = ("theta",)
     remedy = "a smaller step of the server (algorithm.lr), or a larger tau"
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ class FedAvgM(Algorithm):
     momentum: Scalar
     lr: Scalar = 1.0
     as_sent = ("theta",)
+    carries = ("theta",)
     remedy = "a smaller momentum or step of the server (algorithm.lr)"
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ class FedDC(Algorithm):
 
     alpha: Scalar
     as_sent = ("theta",)
+    remembers_unsent = True
     remedy = "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device)"
     needs_path: ClassVar[bool] = True
 

@@ -30,6 +30,7 @@ class FedProx(Algorithm):
     """FedProx with penalty `mu` >= 0."""
 
     mu: Scalar
+    carries = ("theta",)
     remedy = "a mu with which lr * mu stays well below 2"
 
     def __post_init__(self) -> None:

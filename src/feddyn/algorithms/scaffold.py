@@ -29,6 +29,8 @@ class Scaffold(Algorithm):
     """SCAFFOLD; it has no parameters of its own and needs a solver that reports its path."""
 
     needs_path: ClassVar[bool] = True
+    carries = ("theta",)
+    remembers_unsent = True
 
     def server(self, theta: Vector) -> State:
         return {"theta": theta, "c": torch.zeros_like(theta)}

@@ -24,7 +24,7 @@ UNSEEN = 0.3
 BEHIND = 0.1
 """Part of the gain of the server's model from which on the mean of all devices, which lacks it, is behind."""
 STILL = 0.001
-"""Part of the whole gain: less than that in the last third of a run is a plateau."""
+"""Part of the whole gain: less than that in the last third of a run is a plateau, as in MNIST's that went on at 98%."""
 FAR = 0.05
 """Part of the way from the first figure to the target: a run that has come less far will hardly reach it."""
 PULL = (0.002, 10.0)
@@ -170,12 +170,13 @@ def plateau(evidence: Evidence) -> Finding | None:
         return None
     model, metric = run.headline
     since = run.evaluated[figures.index(before)]["round"]
+    own = [name for name in evidence.table("algorithm") if name != "name"]
+    others = f", another {' or '.join(own)} (feddyn sweep)" if own else ""
     return Finding(
         "plateau",
         f"the {metric} of the {model} model has hardly improved since round {since}",
         {f"{metric}": f"{first:.4g} -> {before:.4g} in two thirds of the run, {whole:.4g} in all of it"},
-        "ending sooner; or a smaller step late in the run (solver.lr_decay, solver.halve_every), another alpha or mu "
-        "(feddyn sweep), a larger model",
+        f"ending sooner; or a smaller step late in the run (solver.lr_decay, solver.schedule){others}, a larger model",
     )
 
 

@@ -19,7 +19,7 @@ from feddyn.engine.links import Answers
 from feddyn.engine.memory import quarter_of_memory
 from feddyn.engine.shield import shielded
 from feddyn.engine.store import Store
-from feddyn.engine.trainer import LATEST, SENT, Trainer, own_state
+from feddyn.engine.trainer import LATEST, Effort, Trainer, own_state
 from feddyn.engine.wires import COMMON, Crossed, Wires
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
@@ -89,7 +89,7 @@ class Federation:
             devices=population.devices,
             seed=seed,
         )
-        self._models = models_uploaded(algorithm, self.initial)
+        self._models = 1 if uplink else models_uploaded(algorithm, self.initial)
         self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
         self.active_mean = self.initial
         self._norms = torch.zeros(len(self.trainer.norms), dtype=torch.float64)
@@ -185,14 +185,14 @@ class Federation:
         sent = self.wires.send(round, self.server)
         down = self.wires.downloads(sent, answers)
         if not answers.counted:
-            up, quiet = self.wires.uploads(answers, 0.0), torch.zeros_like(self._norms)
+            up, quiet = self.wires.uploads(answers, 0), torch.zeros_like(self._norms)
             outcome = (self.server, self.active_mean, self._all_total, quiet)
             self._complete(round, cost(self._models, down, up, 0), Crossed(sent, answers, up), *outcome)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
-            total, gradients = self.group.guarded(lambda: self._executor.train(work.tasks, sent.down))
-            total, gradients = self.group.total(total), int(self.group.total(torch.tensor(gradients)))
+            total, effort = self.group.guarded(lambda: self._executor.train(work.tasks, sent.down))
+            total, effort = self.group.total(total), Effort(*self.group.total(torch.tensor(effort)).tolist())
             layout, model_sum = self.trainer.layout, self.trainer.model_sum
 
             def summed(name: str) -> Vector:
@@ -201,6 +201,7 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(sent.server, uploads, count, self.population.devices)
+            server = self.wires.carried(sent, server)
             require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count
@@ -212,9 +213,8 @@ class Federation:
             raise
         finally:
             self.store.release(work.arrived)
-        length = float(self.trainer.sums.value(total[:, layout[SENT]])) if self.trainer.uplink else 0.0
-        up = self.wires.uploads(answers, length)
-        spent = cost(self._models, down, up, gradients)
+        up = self.wires.uploads(answers, effort.sent)
+        spent = cost(self._models, down, up, effort.gradients)
         self._complete(round, spent, Crossed(sent, answers, up), server, active_mean, all_total, norms, work)
 
     def _complete(

@@ -19,8 +19,6 @@ from feddyn.wire.uplink import Uplink
 
 LATEST, UNSENT = "latest", "unsent"
 """What is kept for a device beside its state: its latest model, and what of its uploads was not sent."""
-SENT = "sent"
-"""The bytes of the uploads, in a sum."""
 
 
 class Task(NamedTuple):
@@ -33,6 +31,17 @@ class Task(NamedTuple):
     old: list[int | None]
     new: list[int]
     effort: list[float]
+
+
+class Effort(NamedTuple):
+    """What training took: gradients of samples, and the bytes of compressed uploads."""
+
+    gradients: int = 0
+    sent: int = 0
+
+    def plus(self, other: "Effort") -> "Effort":
+        """The sum of two efforts."""
+        return Effort(self.gradients + other.gradients, self.sent + other.sent)
 
 
 class Trainer:
@@ -74,7 +83,6 @@ class Trainer:
         sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
         sizes |= {"before": model.size} if track_all else {}
         self.uplink = Uplink(uplink, algorithm, self.initial, model.sizes) if uplink else None
-        sizes |= {SENT: 1} if uplink else {}
         ends = list(accumulate(sizes.values()))
         self.layout = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
         self.width = ends[-1]
@@ -83,8 +91,8 @@ class Trainer:
             kept[UNSENT] = torch.zeros_like(self.initial)
         self.store = Store(kept | ({LATEST: self.initial} if track_all else {}), population.devices, state_memory)
 
-    def train(self, task: Task, down: State, total: torch.Tensor) -> int:
-        """Train the devices of a task and add their reports to a sum; how many gradients of samples it took."""
+    def train(self, task: Task, down: State, total: torch.Tensor) -> Effort:
+        """Train the devices of a task and add their reports to a sum; what it took."""
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
         shares = self.population.shares_of(task.devices)
         share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]
@@ -116,14 +124,12 @@ class Trainer:
         for name, vector in terms.items():
             if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
-        if self.uplink:
-            self.sums.add(total[:, self.layout[SENT]], torch.tensor([float(sum(lengths))], dtype=torch.float64))
         states = {f"state.{name}": vector for name, vector in state.items()}
-        for name, vector in states.items():
+        for name, vector in {**states, **{f"up.{name}": vector for name, vector in extra.items()}}.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
         self.store.write(task.new, {LATEST: found.theta, **extra, **states})
-        return gradients
+        return Effort(gradients, sum(lengths))
 
     def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:
         """A method of somebody's own may forget a vector; sums and states have room for the ones it had at first."""

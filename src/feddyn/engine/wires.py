@@ -23,10 +23,11 @@ class Traffic(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What devices have of a broadcast, and the server as it is where it takes that for its own."""
+    """What devices have of a broadcast, what they have not, and the server as it is where it takes that for its own."""
 
     down: State
     server: State
+    unsent: State
     broadcast: Broadcast | None
 
 
@@ -64,9 +65,14 @@ class Wires:
         """The broadcast of a round; nothing is kept of it until it is committed."""
         wanted = self.algorithm.broadcast(server)
         if self.common is None:
-            return Sent(wanted, server, None)
+            return Sent(wanted, server, {}, None)
         found = self.common.broadcast(wanted, integer(self.seed, "downlink", round))
-        return Sent(found.down, server | {name: found.down[name] for name in self.algorithm.as_sent}, found)
+        server = server | {name: found.down[name] for name in self.algorithm.as_sent}
+        return Sent(found.down, server, {name: wanted[name] - found.down[name] for name in found.moved}, found)
+
+    def carried(self, sent: Sent, server: State) -> State:
+        """The server's next state, with what devices were not sent."""
+        return self.algorithm.carry(server, sent.unsent) if sent.broadcast else server
 
     def downloads(self, sent: Sent, answers: Answers) -> Traffic:
         """What devices are sent, each what it needs."""
@@ -75,13 +81,13 @@ class Wires:
         lengths, counted = self.common.lengths(sent.broadcast, _reached(answers)), len(answers.counted)
         return Traffic(sum(lengths[:counted]), sum(lengths[counted:]))
 
-    def uploads(self, answers: Answers, counted: float) -> Traffic:
+    def uploads(self, answers: Answers, counted: int) -> Traffic:
         """What devices send; `counted` is the length of the compressed uploads that were counted. The others are not
         computed: they are taken to be as long as those of their round or, where there are none, of the one before."""
         if not self._compressed:
             return _alike(answers, self._raw)
         mean = counted / len(answers.counted) if answers.counted else float(self._upload_length)
-        return Traffic(int(counted), int(mean * (len(answers.lost) + len(answers.late))))
+        return Traffic(counted, int(mean * (len(answers.lost) + len(answers.late))))
 
     def commit(self, crossed: Crossed) -> None:
         """Make a round the last one."""

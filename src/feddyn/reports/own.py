@@ -82,7 +82,7 @@ def _table(title: str, curves: Sequence[Curve]) -> Table:
             reached = record.first_at(target["value"])
             count = transmitted(reached["transmitted"] if reached else None, last["transmitted"])
             goal = f"{metric} {target['value']:.4g}"
-        ran = [curve.label, str(curve.seed), record.status, str(len(record.history))]
+        ran = [curve.label, str(curve.seed), record.outcome, str(len(record.history))]
         rows.append([*ran, goal, count, f"{metric} {record.figures[-1]:.4f}", duration(record.seconds)])
     columns = ["method", "seed", "status", "rounds", "target", "models transmitted until then", "at the end", "time"]
     return Table(title, columns, rows)

@@ -41,6 +41,8 @@ class Compressor(ABC):
         """A message with its checksum."""
         if vector.dim() != 1 or vector.numel() != sum(sizes):
             raise InputError(f"a vector of shape {tuple(vector.shape)} is not one of the {sum(sizes)} parameters")
+        if not bool(vector.isfinite().all()):
+            raise InputError("a vector with a number that is none (NaN or infinite) cannot be sent: has it diverged?")
         body = self.write(vector.detach().cpu().numpy().astype(np.float64), sizes, seed)
         return body + checksum(body, repr(self))
 

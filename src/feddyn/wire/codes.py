@@ -72,10 +72,10 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Numbers, W
     elif kind == PLACES:
         codes = np.zeros(size)
         places = read_places(reader, size)
-        number = int(places.sum()) if places.dtype == np.bool_ else len(places)
-        negative = np.unpackbits(reader.take(-(-number // 8)), count=number).view(np.bool_)
-        values = reader.rice(number) + 1
-        np.negative(values, out=values, where=negative)
+        negative = np.unpackbits(reader.take(-(-len(places) // 8)), count=len(places)).view(np.int8)
+        values = reader.rice(len(places))
+        values += 1
+        values *= np.int8(1) - np.int8(2) * negative
         codes[places] = values
     else:
         raise refusal(f"codes of the kind {kind}")
@@ -94,18 +94,18 @@ def write_places(filled: Chosen) -> bytes:
     return bytes([FEW if few else MOST_OF_THEM]) + count(len(distances)) + rice(distances)
 
 
-def read_places(reader: Reader, size: int) -> Chosen | Whole:
-    """Which of so many coordinates are meant: a mask, or their places."""
+def read_places(reader: Reader, size: int) -> Whole:
+    """Which of so many coordinates are meant, in rising order."""
     if (kind := reader.byte()) == SOME:
-        return np.unpackbits(reader.take(-(-size // 8)), count=size).view(np.bool_)
+        return np.flatnonzero(np.unpackbits(reader.take(-(-size // 8)), count=size).view(np.bool_))
     if kind not in (FEW, MOST_OF_THEM):
         raise refusal(f"places of the kind {kind}")
     distances = reader.rice(reader.count(size))
     places: Whole = np.cumsum(distances + 1) - 1
-    if len(places) and (int(distances.max()) >= size or places[-1] >= size):
+    if len(places) and (distances.min() < 0 or distances.max() >= size or places[-1] >= size):
         raise refusal(f"a coordinate beyond {size}")
     if kind == FEW:
         return places
     filled = np.ones(size, np.bool_)
     filled[places] = False
-    return filled
+    return np.flatnonzero(filled)

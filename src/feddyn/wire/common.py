@@ -4,8 +4,8 @@ r"""Downloads: the server and all devices hold the same model w, and what is bro
 
 w begins at theta^0, which everybody has. The sum of all q is kept in float64 apart from theta^0: multiples of powers of
 two, as `Quantized` sends them, are added without rounding. So a device that was away is sent the sum of what it missed,
-whose numbers are small, or what it missed one by one, or the whole of w - theta^0, whichever is shorter; all of them
-lead to the same bits.
+whose numbers are small, or what it missed one by one, whichever is shorter, or after a long time the whole of
+w - theta^0; all of them lead to the same bits.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -69,8 +69,7 @@ class CommonModel:
             data = self.compressor.encode(target - (start + before).to(target), self.sizes, seed + number)
             change = self.compressor.decode(data, self.sizes).to(before)
             after = before + change
-            exact = torch.equal(after - change, before) and torch.equal(after - before, change)
-            moved[name], messages[name] = after, Message(data, exact, change.cpu())
+            moved[name], messages[name] = after, Message(data, _exact(before, change, after), change.cpu())
             down[name] = (start + after).to(target)
         return Broadcast(down, moved, messages)
 
@@ -91,7 +90,8 @@ class CommonModel:
             if exact and max(missed) > 1:
                 change = message.change
                 change = self.compressor.decode(message.data, self.sizes) if change is None else change
-                total = change if number == 1 else total + change
+                before, total = total, change if number == 1 else total + change
+                exact = number == 1 or _exact(before, change, total)
             if number in missed:
                 found[number] = _sealed(APART, number, apart)
                 if exact and number > 1:
@@ -154,6 +154,11 @@ class CommonModel:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise FeddynError(f"the checkpoint's broadcasts are not those of this run ({error})") from None
         self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
+
+
+def _exact(one: Vector, other: Vector, total: Vector) -> bool:
+    """Whether a sum is one without rounding."""
+    return torch.equal(total - other, one) and torch.equal(total - one, other)
 
 
 def _sealed(kind: int, number: int, body: bytes) -> bytes:

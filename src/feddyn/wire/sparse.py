@@ -40,8 +40,7 @@ class TopK(Compressor):
         return write_places(filled) + _write_values(self.values, vector, np.flatnonzero(filled), sizes, seed)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
-        places = np.arange(sum(sizes))[read_places(reader, sum(sizes))]
-        return _read_values(self.values, reader, places, sizes)
+        return _read_values(self.values, reader, read_places(reader, sum(sizes)), sizes)
 
 
 @final

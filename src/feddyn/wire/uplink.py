@@ -1,9 +1,9 @@
 r"""Uploads: a device sends Q(theta_k - theta), and both sides use what was really sent.
 
 The method is handed the model that the server sees, theta + Q(theta_k - theta), in the place of theta_k, and computes
-the device's next state and its upload from it. A method whose devices keep a state has what was not sent in there, and
-asks for it again (for FedDyn this is EF21 in the dual, see docs/compression.md): a second memory of it would count it
-twice. A method whose devices keep nothing is given one, the classical error feedback:
+the device's next state and its upload from it. A method that `remembers_unsent` has what was not sent in that state,
+and asks for it again (for FedDyn this is EF21 in the dual, see docs/compression.md): a second memory of it would count
+it twice. Devices of all other methods are given one, the classical error feedback:
 
     u_k = Q(theta_k - theta + e_k) ,   e_k <- theta_k - theta + e_k - u_k .
 
@@ -39,7 +39,7 @@ class Uplink:
     def __init__(self, compressor: Compressor, algorithm: Algorithm, theta: Vector, sizes: Sizes):
         _require_upload_of_model(algorithm, theta)
         self.compressor, self.sizes = compressor, sizes
-        self.feedback = not algorithm.device(theta)
+        self.feedback = not algorithm.remembers_unsent
         _, upload = algorithm.report(
             algorithm.broadcast(algorithm.server(theta)), algorithm.device(theta), 1.0, Solution(theta, 1.0)
         )

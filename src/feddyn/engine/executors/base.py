@@ -8,7 +8,7 @@ from typing import TypeAlias
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.engine.trainer import Task
+from feddyn.engine.trainer import Effort, Task
 from feddyn.round.evaluation import Part
 
 Chunk: TypeAlias = tuple[int, int]
@@ -19,8 +19,8 @@ class Executor(ABC):
     """Trains tasks and evaluates models."""
 
     @abstractmethod
-    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
-        """The sum of what all devices report, and how many gradients of samples it took. Tasks come longest first."""
+    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, Effort]:
+        """The sum of what all devices report, and what it took. Tasks come longest first."""
 
     @abstractmethod
     def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:

@@ -14,6 +14,7 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import reduce
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeAlias, final
 
@@ -24,7 +25,7 @@ from feddyn.engine.executors.base import Chunk, Executor, placed
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.memory import keep_freed_memory, shared
 from feddyn.engine.shield import SIGNALS
-from feddyn.engine.trainer import Task, Trainer
+from feddyn.engine.trainer import Effort, Task, Trainer
 from feddyn.errors import FeddynError, InputError
 from feddyn.round.evaluation import Evaluator, Part
 from feddyn.round.sums import zeros
@@ -50,14 +51,14 @@ class Forked(Executor):
         for place in range(count):
             self._start_worker(place)
 
-    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
+    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, Effort]:
         for name, vector in self._down.items():
             vector.copy_(down[name])
-        gradients, who = self._do(tasks)
+        efforts, who = self._do(tasks)
         total = zeros(self.trainer.width)
         for place in sorted(set(who)):
             total += self._totals[place]
-        return total, sum(gradients)
+        return total, reduce(Effort.plus, efforts, Effort())
 
     def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
         for row, model in zip(self._models, models, strict=False):
@@ -148,7 +149,7 @@ class Forked(Executor):
             except (EOFError, OSError):
                 os._exit(0)
 
-    def _result(self, job: Job, total: torch.Tensor) -> int | list[Part] | Exception:
+    def _result(self, job: Job, total: torch.Tensor) -> Effort | list[Part] | Exception:
         try:
             if isinstance(job, Task):
                 self.trainer.model.module.train()

@@ -7,7 +7,7 @@ import torch
 
 from feddyn.algorithms.base import State, Vector
 from feddyn.engine.executors.base import Chunk, Executor, placed
-from feddyn.engine.trainer import Task, Trainer
+from feddyn.engine.trainer import Effort, Task, Trainer
 from feddyn.round.evaluation import Evaluator, Part
 from feddyn.round.rehearsal import confined
 from feddyn.round.sums import zeros
@@ -20,16 +20,16 @@ class Inline(Executor):
     def __init__(self, trainer: Trainer, evaluator: Evaluator):
         self.trainer, self.evaluator = trainer, evaluator
 
-    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, int]:
+    def train(self, tasks: Sequence[Task], down: State) -> tuple[torch.Tensor, Effort]:
         device = self.trainer.initial.device
         total = zeros(self.trainer.width, device)
         with confined(device):
             self.trainer.model.module.train()
-            gradients = 0
+            effort = Effort()
             for task in tasks:
                 with placed(task):
-                    gradients += self.trainer.train(task, down, total)
-            return total, gradients
+                    effort = effort.plus(self.trainer.train(task, down, total))
+            return total, effort
 
     def evaluate(self, models: Sequence[Vector], chunks: Sequence[Chunk]) -> list[Part]:
         with confined(self.trainer.initial.device):
