@@ -144,6 +144,25 @@ def test_units_are_units(place: Path, tmp_path: Path) -> None:
         assert "Restart=always" in unit.read_text()
 
 
+def test_compose_files_start_scripts_that_are_there(place: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    files = sorted(place.rglob("*.yaml"))
+    assert {file.parent for file in files} == {place / "server", *(place / "sites" / name for name in SITES)}
+    for file in files:
+        for service in yaml.safe_load(file.read_text())["services"].values():
+            assert service["image"] == "feddyn-deploy"
+            script = Path(service["command"][-1])
+            assert (file.parent / script.name).is_file()
+
+
+def test_the_image_is_made_of_known_instructions(place: Path) -> None:
+    (file,) = place.rglob("Dockerfile")
+    lines = file.read_text().splitlines()
+    words = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    assert words[0] == "FROM"
+    assert set(words) <= {"FROM", "RUN", "USER", "WORKDIR"}
+
+
 @pytest.mark.skipif(
     shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") is None, reason="nginx is not installed"
 )
