@@ -173,15 +173,15 @@ def test_the_path_is_the_sum_of_the_gradients_factors(momentum: float) -> None:
 def test_the_decay_of_adamw_is_no_part_of_its_objective() -> None:
     """With full batches, once old gradients are forgotten, it rests where g is zero, and not at -decay * theta.
 
-    Its last steps go to and fro, by how much depends on the last bits; a decay in the objective would leave all of it.
+    Its last steps go to and fro by about lr, how far depends on the last bits: lr is so small that the bound has room.
     """
     work = make_work(nn.Linear(6, 3).double(), 2)
     start = torch.zeros_like(work.theta)
     problem = feddyn.Problem(start, prox=0.5, center=torch.ones_like(start))
     work.round = 0
-    theta = feddyn.AdamW(0.01, steps=600, weight_decay=0.3, betas=(0.9, 0.9))(problem, work).theta.clone()
+    theta = feddyn.AdamW(0.002, steps=2000, weight_decay=0.3, betas=(0.9, 0.9))(problem, work).theta.clone()
     work.theta.copy_(theta)
-    assert float(problem.penalised_slope(work.gradient(), theta).norm()) < 0.02 * float((0.3 * theta).norm())
+    assert float(problem.penalised_slope(work.gradient(), theta).norm()) < 1e-3 * float((0.3 * theta).norm())
 
 
 def test_feddyn_with_adamw_reaches_the_pooled_optimum(logistic: nn.Module, unbalanced: Stored) -> None:
