@@ -46,6 +46,7 @@ def run(
     participation: int = 10,
     rounds: int = 60,
     data: Callable[[], Stored] = different,
+    uplink: feddyn.Compressor | None = None,
     **solver: Any,
 ) -> feddyn.Run:
     """A small network trained by FedDyn or, without an alpha, by FedAvg."""
@@ -60,6 +61,7 @@ def run(
             participation=participation,
             rounds=rounds,
             workers=1,
+            uplink=uplink,
         )
     except feddyn.DivergenceError as error:
         return cast(feddyn.Run, error.run)
@@ -86,6 +88,11 @@ ILL: dict[str, tuple[Callable[[], feddyn.Run], Callable[[], feddyn.Run], list[st
         lambda: run(alpha=None, rounds=20, clip=0.02),
         lambda: run(alpha=None, rounds=20, clip=10.0),
         ["clip 0.02", "at least 9"],
+    ),
+    "compression too strong": (
+        lambda: run(alpha=0.02, uplink=feddyn.RandomK(0.03)),
+        lambda: run(alpha=0.02, uplink=feddyn.Quantized(4)),
+        ["not sent / sent late", "a larger algorithm.alpha than 0.02"],
     ),
     "one device dominates": (
         lambda: run(alpha=None, participation=2, rounds=20, data=unequal),

@@ -114,6 +114,15 @@ def test_bytes_and_models_are_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> 
     assert two["bytes_down"] == one["bytes_down"] + lengths[3] + sealed + new
 
 
+def test_what_was_not_sent_is_recorded() -> None:
+    """One device: the coordinates that are sent and those that are not make up its move, by Pythagoras."""
+    given = arguments(algorithm=feddyn.FedDyn(0.1), participation=[[0]], rounds=1, stack=1)
+    whole = feddyn.simulate(**given).history[0]["devices"]["drift"]
+    part = feddyn.simulate(**given, uplink=feddyn.TopK(0.3)).history[0]["devices"]
+    assert part["unsent"] > 0.1 * whole
+    assert part["drift"] ** 2 + part["unsent"] ** 2 == pytest.approx(whole**2, rel=1e-4)
+
+
 def test_a_compressed_upload_is_one_vector_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """SCAFFOLD's too; bytes are whole numbers, not terms of a sum that has a limit."""
     begin = ExactSums.__init__

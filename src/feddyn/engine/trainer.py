@@ -79,7 +79,7 @@ class Trainer:
         same = [name for name, vector in self.upload.items() if vector is solution.theta and algorithm.weight(0.5) == 1]
         self.model_sum = f"up.{same[0]}" if same else "model"
         sizes = {f"up.{name}": vector.numel() for name, vector in self.upload.items()}
-        self.norms = ("drift", *state)
+        self.norms = ("drift", *state, *(["unsent"] if uplink else []))
         sizes |= {"weight": 1 + len(self.norms), self.model_sum: model.size}
         sizes |= {"before": model.size} if track_all else {}
         self.uplink = Uplink(uplink, algorithm, self.initial, model.sizes) if uplink else None
@@ -101,21 +101,21 @@ class Trainer:
         state = own_state(kept)
         problem = self.algorithm.problem(down, state, share)
         found, gradients = self.local.solve(problem, task.round, task.devices, effort=task.effort)
-        kinds, extra, lengths = _shapes(state), dict[str, Vector](), list[int]()
+        kinds, unsent, lengths = _shapes(state), dict[str, Vector](), list[int]()
         if self.uplink:
             if not self.sums.fits(found.theta):
                 raise self._diverged(self.model_sum, found.theta, task)
             seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
             reference = self.algorithm.reference(down, state)
             reference = problem.start if reference is None else reference
-            seen, unsent, lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
-            found, extra = found._replace(theta=seen), {} if unsent is None else {UNSENT: unsent}
+            seen, unsent[UNSENT], lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
+            found = found._replace(theta=seen)
         state, up = self.algorithm.report(down, state, share, found)
         self._require_same("keep", kinds, _shapes(state))
         self._require_same("upload", _shapes(self.upload), _shapes(up))
         weight = self.algorithm.weight(share)
         terms = {f"up.{name}": vector for name, vector in up.items()}
-        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values())]
+        norms = [v.norm(dim=-1, keepdim=True) for v in (found.theta - problem.start, *state.values(), *unsent.values())]
         terms["weight"] = torch.cat([weight * torch.ones_like(norms[0]), *norms], -1).clamp_(max=self.sums.limit / 2)
         if self.model_sum not in terms:
             terms[self.model_sum] = weight * found.theta
@@ -125,10 +125,10 @@ class Trainer:
             if not self.sums.add(total[:, self.layout[name]], vector):
                 raise self._diverged(name, vector, task)
         states = {f"state.{name}": vector for name, vector in state.items()}
-        for name, vector in {**states, **{f"up.{name}": vector for name, vector in extra.items()}}.items():
+        for name, vector in {**states, **{f"up.{name}": vector for name, vector in unsent.items()}}.items():
             if not self.sums.fits(vector):
                 raise self._diverged(name, vector, task)
-        self.store.write(task.new, {LATEST: found.theta, **extra, **states})
+        self.store.write(task.new, {LATEST: found.theta, **unsent, **states})
         return Effort(gradients, sum(lengths))
 
     def _require_same(self, what: str, before: dict[str, int], now: dict[str, int]) -> None:

@@ -25,11 +25,10 @@ TRIED = (0.5, 1.75)
 
 
 class Upload(NamedTuple):
-    """The models that the server sees, what was not sent where that is kept, and the lengths of the messages; a row a
-    device."""
+    """The models that the server sees, what was not sent, and the lengths of the messages; a row a device."""
 
     seen: Vector
-    unsent: Vector | None
+    unsent: Vector
     lengths: list[int]
 
 
@@ -53,8 +52,7 @@ class Uplink:
         rows = wanted.reshape(len(seeds), -1)
         sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
         arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
-        unsent = None if error is None else wanted - arrived
-        return Upload(reference + arrived, unsent, [length + self.beside for _, length in sent])
+        return Upload(reference + arrived, wanted - arrived, [length + self.beside for _, length in sent])
 
 
 def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
