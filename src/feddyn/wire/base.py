@@ -41,9 +41,10 @@ class Compressor(ABC):
         """A message with its checksum."""
         if vector.dim() != 1 or vector.numel() != sum(sizes):
             raise InputError(f"a vector of shape {tuple(vector.shape)} is not one of the {sum(sizes)} parameters")
-        if not bool(vector.isfinite().all()):
+        numbers = vector.detach().cpu().numpy().astype(np.float64)
+        if not np.isfinite(numbers).all():
             raise InputError("a vector with a number that is none (NaN or infinite) cannot be sent: has it diverged?")
-        body = self.write(vector.detach().cpu().numpy().astype(np.float64), sizes, seed)
+        body = self.write(numbers, sizes, seed)
         return body + checksum(body, repr(self))
 
     def decode(self, message: bytes, sizes: Sizes) -> Vector:

@@ -23,18 +23,18 @@ from feddyn.wire.exact import read_exactly, write_exactly
 KEPT = 32
 """Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
 REMEMBERED = 128 << 20
-"""Bytes of memory for the vectors that the newest messages stand for; those of others are decoded again."""
+"""Bytes of memory for sums of broadcasts as they were before the newest messages; those of others are computed again."""
 APART, SUM, WHOLE = 0, 1, 2
 """What a device is sent: all that it missed one by one, the sum of it, or w - theta^0."""
 
 
 class Message(NamedTuple):
-    """A broadcast vector as it was sent, whether adding it to the ones before was exact, and what it stands for (None:
-    that is in the message)."""
+    """A broadcast vector as it was sent, whether taking it off the sum of all until then gives the sum before it to the
+    bit, and that sum (None: it is computed so)."""
 
     data: bytes
     exact: bool
-    change: Vector | None = None
+    before: Vector | None = None
 
 
 class Broadcast(NamedTuple):
@@ -69,7 +69,7 @@ class CommonModel:
             data = self.compressor.encode(target - (start + before).to(target), self.sizes, seed + number)
             change = self.compressor.decode(data, self.sizes).to(before)
             after = before + change
-            moved[name], messages[name] = after, Message(data, _exact(before, change, after), change.cpu())
+            moved[name], messages[name] = after, Message(data, torch.equal(after - change, before), before.cpu())
             down[name] = (start + after).to(target)
         return Broadcast(down, moved, messages)
 
@@ -83,22 +83,21 @@ class CommonModel:
     def messages(self, name: str, sent: Broadcast, missed: Collection[int]) -> dict[int, bytes]:
         """What a device is sent of a vector that has missed so many broadcasts, with this one."""
         history = [*(messages[name] for messages in self.history), sent.messages[name]]
-        found, apart, total, exact = dict[int, bytes](), b"", torch.zeros(0), True
+        now = before = sent.moved[name].cpu()
+        found, apart, exact = dict[int, bytes](), b"", True
         for number, message in enumerate(reversed(history[-max(missed) :]), 1):
             apart = count(len(message.data)) + message.data + apart
             exact &= message.exact
             if exact and max(missed) > 1:
-                change = message.change
-                change = self.compressor.decode(message.data, self.sizes) if change is None else change
-                before, total = total, change if number == 1 else total + change
-                exact = number == 1 or _exact(before, change, total)
+                known = message.before
+                before = before - self.compressor.decode(message.data, self.sizes) if known is None else known
             if number in missed:
                 found[number] = _sealed(APART, number, apart)
-                if exact and number > 1:
-                    added = _sealed(SUM, number, write_exactly(total.numpy(), self.sizes))
-                    found[number] = min(found[number], added, key=len)
+                if exact and number > 1 and torch.equal(before + (added := now - before), now):
+                    total = _sealed(SUM, number, write_exactly(added.numpy(), self.sizes))
+                    found[number] = min(found[number], total, key=len)
         if rest := set(missed) - set(found):
-            whole = _sealed(WHOLE, 0, write_exactly(sent.moved[name].cpu().numpy(), self.sizes))
+            whole = _sealed(WHOLE, 0, write_exactly(now.numpy(), self.sizes))
             found |= dict.fromkeys(rest, whole)
         return found
 
@@ -128,7 +127,7 @@ class CommonModel:
         age = REMEMBERED // (1 + sum(vector.nbytes for vector in self.moved.values()))
         if age < len(self.history):
             old = self.history[-1 - age]
-            old |= {name: message._replace(change=None) for name, message in old.items()}
+            old |= {name: message._replace(before=None) for name, message in old.items()}
         self.known[list(devices)] = self.rounds
 
     def vectors(self) -> dict[str, Vector]:
@@ -154,11 +153,6 @@ class CommonModel:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise FeddynError(f"the checkpoint's broadcasts are not those of this run ({error})") from None
         self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
-
-
-def _exact(one: Vector, other: Vector, total: Vector) -> bool:
-    """Whether a sum is one without rounding."""
-    return torch.equal(total - other, one) and torch.equal(total - one, other)
 
 
 def _sealed(kind: int, number: int, body: bytes) -> bytes:
