@@ -23,7 +23,7 @@ from feddyn.wire.exact import read_exactly, write_exactly
 KEPT = 32
 """Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
 REMEMBERED = 128 << 20
-"""Bytes of memory for sums of broadcasts as they were before the newest messages; those of others are computed again."""
+"""Bytes of memory for the sums of broadcasts before each of the newest messages; those of others are computed again."""
 APART, SUM, WHOLE = 0, 1, 2
 """What a device is sent: all that it missed one by one, the sum of it, or w - theta^0."""
 
