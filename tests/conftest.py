@@ -16,6 +16,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no fault
 
 SLOW = (
+    "cli/test_completion.py::test_bash_is_offered_commands_records_settings_and_names",
     "cli/test_extend.py::test_more_rounds",
     "cli/test_extend.py::test_patience_in_a_setting",
     "cli/test_reproduce.py",
