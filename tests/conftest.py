@@ -75,6 +75,7 @@ SLOW = (
     "test_fuzz.py::test_two_thousand_attempts",
     "test_identity.py::test_descriptions_are_the_same_in_every_process",
     "test_metrics.py::test_a_metric_has_a_direction_everywhere",
+    "test_notebook.py::test_every_cell_shows_what_it_gives",
     "test_own_docs.py",
     "test_readme.py",
     "test_wheel.py",
