@@ -16,6 +16,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")  # a busy machine is no fault
 
 SLOW = (
+    "cli/test_completion.py::test_bash_is_offered_commands_records_settings_and_names",
     "cli/test_extend.py::test_more_rounds",
     "cli/test_extend.py::test_patience_in_a_setting",
     "cli/test_reproduce.py",
@@ -74,8 +75,10 @@ SLOW = (
     "test_fuzz.py::test_two_thousand_attempts",
     "test_identity.py::test_descriptions_are_the_same_in_every_process",
     "test_metrics.py::test_a_metric_has_a_direction_everywhere",
+    "test_notebook.py::test_every_cell_shows_what_it_gives",
     "test_own_docs.py",
     "test_readme.py",
+    "test_wheel.py",
     "theory/test_bounds.py",
     "theory/test_broken.py",
     "theory/test_command.py",

@@ -102,6 +102,8 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # it stands in pyproject.toml, and nowhere else
+        return import_module("importlib.metadata").version("feddyn")
     if name in ("data", "models"):  # which texts point into
         return import_module(f"feddyn.{name}")
     if name not in _HOME:

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import click
 
+from feddyn.cli.completion import completion
 from feddyn.cli.data import data, partition
 from feddyn.cli.deploy import deploy
 from feddyn.cli.engine import under_torchrun
@@ -47,6 +48,7 @@ for command in (
     alpha,
     data,
     partition,
+    completion,
 ):
     cli.add_command(command)
 

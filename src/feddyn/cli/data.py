@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from feddyn.cli.completion import data_sets
 from feddyn.cli.show import download_bar, new, say, show
 from feddyn.errors import FeddynError
 from feddyn.views.tables import Table
@@ -36,7 +37,7 @@ def list_data() -> None:
 
 
 @data.command()
-@click.argument("name")
+@click.argument("name", shell_complete=data_sets)
 def fetch(name: str) -> None:
     """Download a data set, unless it is there."""
     from feddyn.data.datasets import sources
@@ -46,7 +47,7 @@ def fetch(name: str) -> None:
 
 
 @data.command()
-@click.argument("name")
+@click.argument("name", shell_complete=data_sets)
 def check(name: str) -> None:
     """Verify the files of a data set by their checksums and read them anew."""
     from feddyn.data.datasets import sources
@@ -70,7 +71,7 @@ def import_data(folder: Path) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=data_sets)
 @click.option("--devices", type=int, default=100, show_default=True)
 @click.option("--iid", is_flag=True, help="At random, in equal parts.")
 @click.option("--class-exact", is_flag=True, help="The same number of each class for every device.")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from feddyn.cli.completion import settings_files
 from feddyn.cli.data import provide
 from feddyn.cli.show import new, say, show
 from feddyn.errors import InputError
@@ -15,7 +16,7 @@ def deploy() -> None:
 
 
 @deploy.command("init")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), shell_complete=settings_files)
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--sites", default="3", help="How many sites (site-0, site-1, ...), or their names, with commas.")
 @click.option("--address", default="127.0.0.1", help="Name or IPv4 address by which sites reach the server.")
@@ -42,7 +43,7 @@ def init_deployment(
 
 
 @deploy.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=settings_files)
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory (default: under runs/).")
 @click.option("--rounds", type=click.IntRange(min=1), help="How many rounds (default: the setting's).")
 @click.option("--kill-after", default=3, help="Kill the server's app after this round (0: never).")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import feddyn
+from feddyn.cli.completion import settings_files
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.interrupts import interrupted
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", required=False, type=Place())
+@click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option(
     "--setting", "settings", multiple=True, help="Only this setting, or those with this in their name; repeatable."
 )

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
+from feddyn.cli.completion import records
 from feddyn.cli.show import Place, say, show
 
 
 @click.command()
-@click.argument("directories", nargs=-1, required=True, type=Place())
+@click.argument("directories", nargs=-1, required=True, type=Place(), shell_complete=records)
 @click.option("--out", type=Place(), help="Where to write it (default: report/ in the first one).")
 def report(directories: Sequence[Path], out: Path | None) -> None:
     """Tables, figures and an interactive page of all runs whose records are in or below DIRECTORIES.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from feddyn.cli.completion import paper_names
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, processes, seconds, start
 from feddyn.cli.interrupts import interrupted
@@ -38,11 +39,17 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(choice=choice, **others)
 
     options = (
-        click.argument("name", required=False),
+        click.argument("name", required=False, shell_complete=paper_names),
         click.option(
-            "--row", "rows", multiple=True, help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable."
+            "--row",
+            "rows",
+            multiple=True,
+            shell_complete=paper_names,
+            help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable.",
         ),
-        click.option("--method", "methods", multiple=True, help="Only this method; repeatable."),
+        click.option(
+            "--method", "methods", multiple=True, shell_complete=paper_names, help="Only this method; repeatable."
+        ),
         click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run, within the paper's."),
         click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds, from 0 on."),
         click.option("--lower", is_flag=True, help="Stop a run at the lower one of its targets."),

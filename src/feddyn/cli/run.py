@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import feddyn
+from feddyn.cli.completion import records, settings_files
 from feddyn.cli.data import provide
 from feddyn.cli.engine import engine, keep, rounds, simulation, together
 from feddyn.cli.interrupts import interrupted
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", required=False, type=Place())
+@click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
 @click.option("--out", type=Place(), help="A new directory for the record (default: under runs/).")
@@ -62,7 +63,7 @@ def run(
 
 
 @click.command()
-@click.argument("directory", type=Place())
+@click.argument("directory", type=Place(), shell_complete=records)
 @click.option(
     "--set", "changes", multiple=True, metavar="KEY=VALUE", help="End at another time (rounds=200, target.value=0.9)."
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from feddyn.cli.completion import settings_files
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, start
 from feddyn.cli.interrupts import interrupted
@@ -12,7 +13,7 @@ from feddyn.cli.show import Place, progress, say, show
 
 
 @click.command()
-@click.argument("file", type=Place())
+@click.argument("file", type=Place(), shell_complete=settings_files)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the runs (not of the search, which is in [sweep]).")
 @click.option("--out", type=Place(), help="The directory to keep it in (default: runs/FILE-sweep).")
 @engine

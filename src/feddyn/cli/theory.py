@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from feddyn.cli.completion import settings_files
 from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError
 
@@ -82,7 +83,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
 
 
 @click.command()
-@click.argument("file", required=False, type=Place())
+@click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key; repeatable.")
 @click.option("--devices", type=click.IntRange(min=1), default=10, show_default=True, help="Devices to try, at random.")
 @click.option("--samples", type=click.IntRange(min=1), default=256, show_default=True, help="Of each, at most so many.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from feddyn.cli.completion import single_records
 from feddyn.cli.data import provide
 from feddyn.cli.look import one_record
 from feddyn.cli.show import say, show
@@ -15,7 +16,7 @@ MODELS = click.Choice(["server", "active", "all", "best"])
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
 @click.option(
     "--data", "named", metavar="FILE|NAME", help="Rows or arrays in a file, or a data set (default: its own)."
 )
@@ -54,7 +55,7 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A new file: .pt, .safetensors or .onnx.")
 @click.option("--model", type=MODELS, help="Which model (default: the one that counts).")
 def export(directory: Path, to: Path, model: Any) -> None:
