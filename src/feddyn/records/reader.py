@@ -34,8 +34,8 @@ class RunRecord(Recorded):
     @property
     def elapsed(self) -> list[float]:
         """The seconds until the end of every round; empty: those of some round are not known."""
-        rounds = [self.spent.get(line["round"]) for line in self.history]
-        return list(accumulate(known)) if len(known := [one for one in rounds if one is not None]) == len(rounds) else []
+        known = [self.spent[line["round"]] for line in self.history if line["round"] in self.spent]
+        return list(accumulate(known)) if len(known) == len(self.history) else []
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def read(path: Path) -> RunRecord:
     """One record, all of it as it should be."""
     try:
         words = (path / "setting.toml").read_text(encoding="utf-8")
-        setting, history = _checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
+        setting, history = checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
         require_unchanged(path, setting)
         # rounds that were done again after a crash count once
         spent = {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
@@ -106,9 +106,7 @@ def _counts(classes: dict[str, Any], devices: Mapping[str, Sequence[Any]]) -> li
     return rows
 
 
-def find(
-    directories: Sequence[Path], read: Callable[[Path], RunRecord] = read
-) -> tuple[list[RunRecord], list[str]]:
+def find(directories: Sequence[Path], read: Callable[[Path], RunRecord] = read) -> tuple[list[RunRecord], list[str]]:
     """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
     that were not evaluated yet. Who looks again and again brings a `read` of his own."""
     found, left_out = dict[Path, RunRecord](), []
@@ -128,7 +126,7 @@ def find(
     return list(found.values()), left_out
 
 
-def _checked(setting: dict[str, Any]) -> dict[str, Any]:
+def checked(setting: dict[str, Any]) -> dict[str, Any]:
     """A setting of which all that readers use is there, or may be missing."""
     count({"seed": 0, **setting}, "seed")
     for name in ("algorithm", "evaluation"):
