@@ -96,8 +96,8 @@ def _columns(devices: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def _counts(classes: dict[str, Any], devices: Mapping[str, Sequence[Any]]) -> list[list[int]]:
-    """A row for each device, all of one length, of counts that add up to its samples."""
-    rows: list[list[int]] = classes.get("samples", [])
+    """A row for each listed device, all of one length, of counts that add up to its samples."""
+    rows: list[list[int]] = classes.get("samples", []) if devices else []
     if classes and (not isinstance(rows, list) or not all(isinstance(row, list) for row in rows)):
         raise ValueError(f"{CLASSES} has no table of samples")
     sums = [sum(count({"samples": number}, "samples") for number in row) for row in rows]

@@ -117,7 +117,8 @@ def _made_before(directories: Sequence[Path], out: Path | None) -> list[Path]:
 
 def _about(records: Sequence[RunRecord], batched: int) -> str:
     spent = duration(sum(record.seconds for record in records))
-    words = f"{len(records)} runs, {sum(len(record.history) for record in records):,} rounds, {spent} of computing"
+    runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    words = f"{runs}, {sum(len(record.history) for record in records):,} rounds, {spent} of computing"
     return f"{words}; and {batched} candidates of searches that trained in batches." if batched else f"{words}."
 
 
