@@ -11,7 +11,7 @@ from feddyn.batches import form
 from feddyn.data.population import Population
 
 SHOWN, CLASSES = 40, 100
-"""Devices and classes in the picture."""
+"""Devices in the picture, and the most classes that are counted."""
 CELL = 12
 """Pixels."""
 
@@ -33,7 +33,7 @@ def html(population: Population) -> str:
     device's samples are of it, and a bar for its size."""
     shown = range(min(SHOWN, population.devices))
     sizes = population.sizes_of(shown)
-    counts = _counts(population, len(shown))
+    counts = class_counts(population, len(shown))
     left, width = 150, 0 if counts is None else CELL * counts.shape[1]
     parts: list[str] = []
     for k in shown:
@@ -59,10 +59,10 @@ def _classes(y: torch.Tensor) -> int:
     return 0 if y.is_floating_point() or y.dim() != 1 else int(y.max()) + 1
 
 
-def _counts(population: Population, devices: int) -> npt.NDArray[np.int64] | None:
-    """Samples of the first devices, by class, where they are in memory."""
+def class_counts(population: Population, devices: int) -> npt.NDArray[np.int64] | None:
+    """Samples of the first devices, by class, where they are in memory and have classes."""
     y: Any = getattr(population, "y", None)
-    if y is None or not 0 < _classes(y) <= CLASSES:
+    if y is None or not 0 < _classes(y) <= CLASSES or int(y.min()) < 0:
         return None
-    found = [population.samples(k)[1].cpu().numpy() for k in range(devices)]
+    found = [population.samples(k)[1].cpu().numpy().astype(np.int64) for k in range(devices)]
     return np.stack([np.bincount(labels, minlength=_classes(y)) for labels in found])

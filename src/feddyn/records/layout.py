@@ -9,6 +9,7 @@ models.safetensors  the three flat vectors after the last round
 state_dict.safetensors  the model that counts, by the names of its parameters
 inputs.json         how samples became the model's input
 devices.json        if it was asked for, the last figures of the server's model on each device's own samples
+classes.json        how many samples of each class every device has, where there are classes
 checkpoint/         while it goes on: all that is needed to go on after a crash
 lock                held by the process that writes here
 """
@@ -54,6 +55,7 @@ class Status(StrEnum):
 
 
 MODELS, STATE_DICT, INPUTS, DEVICES = "models.safetensors", "state_dict.safetensors", "inputs.json", "devices.json"
+CLASSES = "classes.json"
 HEADING = "# feddyn run "
 """Begins the first line of a setting.toml; then comes the setting's key."""
 

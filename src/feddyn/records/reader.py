@@ -1,22 +1,23 @@
 """Reading records: runs that ended, go on or were interrupted, checked so that whoever has one need not look again."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, directions
-from feddyn.records.layout import DEVICES, INPUTS, MODELS, Status, require_unchanged
+from feddyn.records.layout import CLASSES, DEVICES, INPUTS, MODELS, Status, require_unchanged
 from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
 from feddyn.records.recorded import Recorded
 
 
 @dataclass(frozen=True)
 class RunRecord(Recorded):
-    """A run as its record has it: the setting as text and as a document, a line a round, how it ended, and how many
-    seconds it took."""
+    """A run as its record has it: the setting as text and as a document, a line a round, how it ended, how many seconds
+    it took, in all and in each round, and how many samples of each class every device has (empty: nobody knows)."""
 
     path: Path
     text: str = field(repr=False)
@@ -27,6 +28,14 @@ class RunRecord(Recorded):
     seconds: float
     initial: Mapping[str, Figures] = field(default_factory=dict, repr=False)
     on_devices: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
+    spent: Mapping[int, float] = field(default_factory=dict, repr=False)
+    classes: Sequence[Sequence[int]] = field(default=(), repr=False)
+
+    @property
+    def elapsed(self) -> list[float]:
+        """The seconds until the end of every round; empty: those of some round are not known."""
+        known = [self.spent[line["round"]] for line in self.history if line["round"] in self.spent]
+        return list(accumulate(known)) if len(known) == len(self.history) else []
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -43,7 +52,7 @@ def read(path: Path) -> RunRecord:
     """One record, all of it as it should be."""
     try:
         words = (path / "setting.toml").read_text(encoding="utf-8")
-        setting, history = _checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
+        setting, history = checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
         require_unchanged(path, setting)
         # rounds that were done again after a crash count once
         spent = {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
@@ -56,7 +65,9 @@ def read(path: Path) -> RunRecord:
                 for name in table(figures, f"the initial model {model!r}"):
                     figure(figures, name)
         devices = _columns(_optional(path / DEVICES))
-        record = RunRecord(path, words, setting, history, status, message, sum(spent.values()), initial, devices)
+        classes = _counts(_optional(path / CLASSES), devices)
+        took = sum(spent.values())
+        record = RunRecord(path, words, setting, history, status, message, took, initial, devices, spent, classes)
         if record.evaluated:
             model, metric = record.headline
             figure(table(record.evaluated[0]["models"].get(model), f"the model {model!r}"), metric)
@@ -84,9 +95,20 @@ def _columns(devices: dict[str, Any]) -> dict[str, list[Any]]:
     return devices
 
 
-def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
+def _counts(classes: dict[str, Any], devices: Mapping[str, Sequence[Any]]) -> list[list[int]]:
+    """A row for each listed device, all of one length, of counts that add up to its samples."""
+    rows: list[list[int]] = classes.get("samples", []) if devices else []
+    if classes and (not isinstance(rows, list) or not all(isinstance(row, list) for row in rows)):
+        raise ValueError(f"{CLASSES} has no table of samples")
+    sums = [sum(count({"samples": number}, "samples") for number in row) for row in rows]
+    if rows and (len({len(row) for row in rows}) > 1 or sums != devices.get("samples")):
+        raise ValueError(f"the samples in {CLASSES} are not those of {DEVICES}")
+    return rows
+
+
+def find(directories: Sequence[Path], read: Callable[[Path], RunRecord] = read) -> tuple[list[RunRecord], list[str]]:
     """All records in or below some directories, in order, and why others were left out: damaged ones, and those of runs
-    that were not evaluated yet."""
+    that were not evaluated yet. Who looks again and again brings a `read` of his own."""
     found, left_out = dict[Path, RunRecord](), []
     for directory in directories:
         if not directory.is_dir():
@@ -104,7 +126,7 @@ def find(directories: Sequence[Path]) -> tuple[list[RunRecord], list[str]]:
     return list(found.values()), left_out
 
 
-def _checked(setting: dict[str, Any]) -> dict[str, Any]:
+def checked(setting: dict[str, Any]) -> dict[str, Any]:
     """A setting of which all that readers use is there, or may be missing."""
     count({"seed": 0, **setting}, "seed")
     for name in ("algorithm", "evaluation"):

@@ -16,7 +16,19 @@ import tomli_w
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.comparison import FILE
 from feddyn.records.files import refuse_links, write_code, write_whole
-from feddyn.records.layout import DEVICES, HEADING, INPUTS, MODELS, STATE_DICT, Line, Setting, ended, key, require_same
+from feddyn.records.layout import (
+    CLASSES,
+    DEVICES,
+    HEADING,
+    INPUTS,
+    MODELS,
+    STATE_DICT,
+    Line,
+    Setting,
+    ended,
+    key,
+    require_same,
+)
 from feddyn.records.lines import append_lines, read_rounds
 from feddyn.records.lock import LOCK, lock
 
@@ -148,14 +160,17 @@ class Record:
         state_dict: bytes,
         inputs: Mapping[str, Any],
         devices: Mapping[str, Sequence[Any]],
+        classes: Sequence[Sequence[int]] = (),
     ) -> None:
         """Write down how the run ended, its models as flat vectors, the one that counts by the names of its parameters
-        (both are safetensors files), what its inputs were, and if there are any the columns of the devices' figures."""
+        (both are safetensors files), what its inputs were, and if there are any the columns of the devices' figures and
+        their samples by class."""
         try:
             self.recorded()
             write_whole(self.directory / MODELS, [models])
             write_whole(self.directory / STATE_DICT, [state_dict])
-            for name, content in ((INPUTS, inputs), (DEVICES, devices)):
+            counted = {"samples": classes} if classes else {}
+            for name, content in ((INPUTS, inputs), (DEVICES, devices), (CLASSES, counted)):
                 if content:
                     write_whole(self.directory / name, [json.dumps(content, allow_nan=False).encode()])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"

@@ -1,6 +1,6 @@
 """What a run gave."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 @dataclass(repr=False)
 class Run(Recorded):
     """What a run gave, just now or by `feddyn.load`: the models after the last round as flat vectors, and a line of the
-    record for every round. `make` makes the network again, and what else is needed to use it."""
+    record for every round. `make` makes the network again, and what else is needed to use it; `classes` has every
+    device's samples by class, where there are such."""
 
     setting: Setting
     make: Callable[[], Parts]
@@ -49,6 +50,7 @@ class Run(Recorded):
     seconds: float = 0.0
     path: Path | None = None
     inputs: dict[str, Any] = field(default_factory=dict)
+    classes: Sequence[Sequence[int]] = ()
 
     @cached_property
     def parts(self) -> Parts:

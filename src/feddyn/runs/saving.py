@@ -172,6 +172,7 @@ class Saver:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            self._record.close(run.summary, save(vectors), save(run.state_dict()), run.inputs, run.on_devices)
+            written = save(vectors), save(run.state_dict())
+            self._record.close(run.summary, *written, run.inputs, run.on_devices, run.classes)
         if complete and not self._kept:
             self.checkpoints.remove()

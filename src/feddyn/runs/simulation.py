@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from feddyn.algorithms.base import Vector
 from feddyn.checks import LARGEST, require_whole
+from feddyn.data.picture import class_counts
 from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers
@@ -73,6 +74,7 @@ class Simulation:
         parts = partial(Parts, plan.model, plan.population.transform, plan.loss, plan.evaluation.metrics)
         self.run = Run(setting, parts, self.federation.models, initial, on_devices=self._census(), path=self.out)
         self.run.inputs = describe_inputs(plan.population, self.federation.initial.dtype)
+        self.run.classes = self._classes()
         model, metric = self.run.watched
         self._watch = Watch(model, metric, plan.evaluation.directions[metric], initial, plan.patience)
         self._best: Vector | None = None
@@ -166,6 +168,13 @@ class Simulation:
     def _census(self) -> dict[str, list[Any]]:
         """Who took part, where there are not too many to be listed."""
         return self.federation.census if self.plan.population.devices <= LISTED else {}
+
+    def _classes(self) -> list[list[int]]:
+        """How many samples of each class they have, where there are classes."""
+        devices = self.plan.population.devices
+        counts = class_counts(self.plan.population, devices) if self.out and devices <= LISTED else None
+        rows: list[list[int]] = [] if counts is None else counts.tolist()
+        return rows
 
     @property
     def passed_over(self) -> list[str]:

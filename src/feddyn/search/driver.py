@@ -44,7 +44,7 @@ class Searching:
         self.how, self.methods = read(document, folder)
         self.directory, self._start, self._batch, self._folder = directory, start, batch, folder
         self.found: list[Outcome] = []
-        self._known = dict(read_lines(directory / FILE, _known))
+        self._known = trials(directory)
         self._shared: dict[str, Any] = {}
 
     def sources(self) -> list[str]:
@@ -167,6 +167,12 @@ class Searching:
         return _outcome(candidate, plan, run.history, run.status)
 
 
+def trials(directory: Path) -> dict[str, dict[str, Any]]:
+    """What a directory has of the candidates of a search, by their names: the fields of their outcomes, where in the
+    place of the candidate are the values that it tried."""
+    return dict(read_lines(directory / FILE, _known))
+
+
 def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """What a file says of a candidate, by its name."""
     name = text(line, "name")
@@ -176,6 +182,8 @@ def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         count(line, word)
     figure(line, "value", sys.float_info.max)
     curve = table(line.setdefault("curve", {}), "curve")
+    for word in ("candidate", "setting"):
+        table(line.setdefault(word, {}), word)
     for word, values in curve.items():
         if not isinstance(values, list) or len(values) != len(curve.get("round", ())):
             raise ValueError(f"the column {word} of the curve has not a value for each of its rounds")
@@ -210,4 +218,4 @@ def _outcome(candidate: Candidate, plan: Plan, history: Sequence[Mapping[str, An
     for name in evaluated[0]["models"][model] if evaluated else ():
         figures = [line["models"][model][name] for line in evaluated]
         curve[name] = [value if math.isfinite(value) else None for value in figures]
-    return Outcome(candidate, status, len(history), sent, reached, metric, value, better, curve)
+    return Outcome(candidate, status, len(history), sent, reached, metric, value, better, curve, plan.setting())

@@ -109,7 +109,7 @@ class Candidate(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached. `curve` has a
     column for the rounds, the models transmitted until then and every figure of the model that counts; a figure of None
-    is not finite."""
+    is not finite. `setting` is the whole setting, empty where it was not kept."""
 
     candidate: Candidate
     status: str
@@ -120,6 +120,7 @@ class Outcome(NamedTuple):
     value: float
     better: Better
     curve: Mapping[str, Sequence[float | None]] = {}
+    setting: Mapping[str, Any] = {}
 
     @property
     def figure(self) -> str:

@@ -56,6 +56,7 @@ def load(
         seconds=record.seconds,
         path=path,
         inputs=record.inputs,
+        classes=record.classes,
     )
     if target := record.setting.get("target"):
         run.reached = next((line for line in run.history if line == run.first_at(target["value"])), None)

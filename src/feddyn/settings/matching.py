@@ -15,6 +15,9 @@ DERIVED = ("features", "classes", "augment", "seed")
 def is_run_of(record: Mapping[str, Any], document: Document) -> bool:
     """Whether a record's complete setting is that of a document without a comparison: what the document gives is the
     same there, and what it leaves out has its default."""
+    plain = {name: value for name, value in document.items() if not isinstance(value, Mapping)}
+    if any(record.get(name) != value for name, value in plain.items()):
+        return False  # most are not: they need no closer look
     ((_, single),) = expand(document)
     method, solver = METHODS[single["algorithm"]["name"]].algorithm, SOLVERS[single["solver"]["name"]]
     single["algorithm"] = {**single["algorithm"], "name": method.__name__.lower()}

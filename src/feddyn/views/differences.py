@@ -65,8 +65,9 @@ def short(keys: Sequence[str]) -> dict[str, str]:
     named = {"algorithm.name": "method", "model.name": "model", "solver.name": "solver", "population.source": "data"}
     last = [key.rpartition(".")[2] for key in keys]
     named |= {key: key.removesuffix(HASH) for key in keys if key.endswith(HASH)}
+    taken = {named[key] for key in keys if key in named}
     return {
-        key: named.get(key) or (word if last.count(word) == 1 and word != "name" else key)
+        key: named.get(key) or (word if last.count(word) == 1 and word not in ("name", *taken) else key)
         for key, word in zip(keys, last, strict=True)
     }
 
