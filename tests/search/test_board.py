@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 import feddyn
 from feddyn.cli.engine import start as started
+from feddyn.errors import InputError
 from feddyn.reports.leaderboard import half_width, page, standings, summary, table
 from feddyn.search.board import Board, finished, level, play, read
+from feddyn.search.tuned import read as read_tuned
 from feddyn.settings.documents import slug
 from tests.cli.test_run import call
 
@@ -110,6 +113,36 @@ def test_the_best_candidate_runs_with_every_seed(played: tuple[Board, Path]) -> 
     assert {setting["population"]["seed"] for setting in settings.values()} == {3, 4}
     assert all(setting["algorithm"] == {"name": "feddyn", "alpha": 0.1} for setting in settings.values())
     assert all(feddyn.load(job.path).setting["seed"] == 1000 for job in board.tuning(contest, "FedDyn"))
+
+
+def test_without_the_records_of_candidates_the_page_is_the_same(played: tuple[Board, Path], tmp_path: Path) -> None:
+    board, folder = played
+    (contest,) = board.contests
+    before = page(board, [standings(board, contest)])
+    board.keep_tuned()
+    shutil.copytree(board.directory, tmp_path / "copy")
+    left = replace(board, directory=tmp_path / "copy")
+    shutil.rmtree(left.home(contest) / "tuning")
+    assert page(left, [standings(left, contest)]) == before
+    left.keep_tuned()
+    assert left.tuned(contest, "FedDyn") == board.tuned(contest, "FedDyn")
+    (left.home(contest) / "tuned.json").unlink()
+    assert left.tuned(contest, "FedDyn") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("[]", "not a table"),
+        ('{"FedDyn": {"values": {}}}', "model is missing"),
+        ('{"FedDyn": {"values": {}, "model": "mine"}}', "not one of server, active, all"),
+        ('{"FedDyn": {"values": 3, "model": "all"}}', "values is 3"),
+    ],
+)
+def test_a_damaged_file_of_tuned_values_is_refused(tmp_path: Path, words: str, why: str) -> None:
+    (tmp_path / "tuned.json").write_text(words)
+    with pytest.raises(InputError, match=f"tuned.json is damaged: .*{why}"):
+        read_tuned(tmp_path)
 
 
 def test_all_do_the_same_work(played: tuple[Board, Path]) -> None:

@@ -62,12 +62,12 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
         tuned = board.tuned(contest, label)
         if tuned is None:
             continue
-        jobs = board.with_values(contest, label, tuned[0])
+        jobs = board.with_values(contest, label, tuned.values)
         records = {seed: finished(job.path) for seed, job in jobs.items()}
         ended = {seed: record for seed, record in records.items() if record is not None}
         if ended:
-            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned[0].items()]
-            found.append(Standing(label, ", ".join(said) or "-", tuned[1], ended))
+            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned.values.items()]
+            found.append(Standing(label, ", ".join(said) or "-", tuned.model, ended))
     up = _better(found) == "higher"
     return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
 
