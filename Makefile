@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Two processes, each of one thread, that take file after file; many tests start processes of their own.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
-.PHONY: demo deploy-demo check test mutants lint bench browser clean
+.PHONY: demo deploy-demo check test mutants lint bench results browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
@@ -31,6 +31,10 @@ lint: .venv/installed
 
 bench: .venv/peers
 	$(BIN)/python -m benchmarks
+
+# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods.
+results: .venv/installed
+	$(BIN)/python -m benchmarks.results
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -16,7 +16,6 @@ from feddyn.errors import InputError
 from feddyn.reports.leaderboard import half_width, page, standings, summary, table
 from feddyn.search.board import Board, finished, level, play, read
 from feddyn.search.tuned import read as read_tuned
-from feddyn.settings.documents import slug
 from tests.cli.test_run import call
 
 OPTIONS: dict[str, Any] = {
@@ -116,7 +115,7 @@ def test_the_best_candidate_runs_with_every_seed(played: tuple[Board, Path]) -> 
 
 
 def test_without_the_records_of_candidates_the_page_is_the_same(played: tuple[Board, Path], tmp_path: Path) -> None:
-    board, folder = played
+    board, _ = played
     (contest,) = board.contests
     before = page(board, [standings(board, contest)])
     board.keep_tuned()
@@ -191,18 +190,6 @@ def test_the_page_has_the_figures_of_the_records(played: tuple[Board, Path]) -> 
     assert "algorithm.alpha in 0.1, 100" in text
     assert f"| tiny | {leader.label} |" in text
     assert summary(board, [found]).rows[0][-1] == "2"
-
-
-def test_the_page_in_the_documentation_is_of_its_records() -> None:
-    """Made again from the records beside it, character by character."""
-    from feddyn.settings.documents import read as read_document
-
-    home = Path(__file__).parents[2] / "docs" / "results" / "leaderboard"
-    whole = read(read_document(Path(feddyn.__file__).parent / "search" / "leaderboard.toml"), home)
-    board = replace(whole, contests=[contest for contest in whole.contests if (home / slug(contest.name)).exists()])
-    results = [standings(board, contest) for contest in board.contests]
-    assert {len(found) for found in results} == {12}
-    assert page(board, results) == (home / "leaderboard.md").read_text()
 
 
 def test_intervals_are_students() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from feddyn.metrics import Better, reaches, worst_tenth
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
+from feddyn.reports.provenance import provenance
 from feddyn.search.board import PART, Board, Contest, finished, level
 from feddyn.search.space import grid
 from feddyn.views.tables import Table, duration, figure, volume
@@ -129,8 +130,9 @@ def page(board: Board, results: Sequence[Sequence[Standing]]) -> str:
     """All of it in Markdown; `results` are the standings of every setting."""
     words = WORDS.format(seeds=", ".join(map(str, board.seeds)), part=100 // PART)
     run = [table(contest, found) for contest, found in zip(board.contests, results, strict=True) if found]
-    tables = [summary(board, results), *run]
-    return "\n".join([words, *(each.markdown() for each in (*tables, space(board)))])
+    records = [record for found in results for one in found for record in one.records.values()]
+    tables = [summary(board, results), *run, space(board), *([provenance(records)] if records else [])]
+    return "\n".join([words, *(each.markdown() for each in tables)])
 
 
 def _lists(space: Mapping[str, object]) -> list[tuple[str, list[float]]]:

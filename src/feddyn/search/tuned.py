@@ -1,5 +1,5 @@
-"""What the tuning of a leaderboard's setting came to, in a file beside its runs: the page needs no more of the candidates,
-whose records may be left away."""
+"""What the tuning of a leaderboard's setting came to, in a file beside its runs: all that its page needs of the
+candidates, whose records may be left away."""
 
 import json
 from collections.abc import Mapping
