@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import feddyn
 from benchmarks import compression, standings
@@ -26,7 +27,7 @@ from feddyn.reports.paper import Count, compared, table
 from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
 from feddyn.reports.study import verdicts
-from feddyn.search.board import Board, read
+from feddyn.search.board import Board, Contest, read
 from feddyn.settings.documents import read as read_document
 from feddyn.settings.names import METHODS
 from feddyn.views.tables import Table
@@ -35,6 +36,18 @@ DOCS = Path(__file__).parents[1] / "docs"
 PART = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 MILESTONES = (4, 25, 50, 75, 100, 150, 200)
 """Rounds whose accuracies are shown of runs that are far from their targets."""
+
+
+class Played(NamedTuple):
+    """A leaderboard, and the standings of each of its settings."""
+
+    board: Board
+    results: list[list[Standing]]
+
+    @property
+    def contests(self) -> list[tuple[Contest, list[Standing]]]:
+        """Its settings, with their standings."""
+        return list(zip(self.board.contests, self.results, strict=True))
 
 
 class Results:
@@ -50,8 +63,8 @@ class Results:
             "seeds": lambda row: self.seeds(row).markdown(),
             "progress": lambda sources: self.progress(sources.split()).markdown(),
             "compression": self.compressed,
-            "winners": lambda _: summary(self.board, self.results).markdown(),
-            "standing": lambda method: standings.told(self.board, self.results, METHODS[method].label),
+            "winners": lambda folder: summary(*self.boards[folder]).markdown(),
+            "standing": lambda method: standings.told(self.contests(), METHODS[method].label),
         }
 
     def found(self, folder: str) -> list[RunRecord]:
@@ -67,10 +80,15 @@ class Results:
         return self.found("records")
 
     @cached_property
-    def board(self) -> Board:
-        """The leaderboard that comes with the package, with the settings of which there are runs."""
-        file = Path(feddyn.__file__).parent / "search" / "leaderboard.toml"
-        whole = read(read_document(file), self.home / "leaderboard", file.parent)
+    def boards(self) -> dict[str, Played]:
+        """The leaderboards, by their folders, each with the settings of which there are runs."""
+        own = Path(feddyn.__file__).parent / "search" / "leaderboard.toml"
+        files = {"leaderboard": own, "fedsplit": DOCS / "results" / "settings" / "fedsplit.toml"}
+        return {name: self.played(file, name) for name, file in files.items() if (self.home / name).exists()}
+
+    def played(self, file: Path, folder: str) -> Played:
+        """A leaderboard as far as there are runs of it, all of whose settings say what methods were tuned to."""
+        whole = read(read_document(file), self.home / folder, file.parent)
         kept = [contest for contest in whole.contests if whole.home(contest).exists()]
         for contest in kept:
             if not any(whole.tuned(contest, label) for label in contest.methods):
@@ -78,12 +96,12 @@ class Results:
                     f"{whole.home(contest)} does not say what methods were tuned to: copy tuned.json too, which "
                     "`feddyn leaderboard --show-only --out DIR` writes where the records of the candidates are"
                 )
-        return replace(whole, contests=kept)
+        board = replace(whole, contests=kept)
+        return Played(board, [standings_of(board, contest) for contest in kept])
 
-    @cached_property
-    def results(self) -> list[list[Standing]]:
-        """The standings of every setting of the leaderboard."""
-        return [standings_of(self.board, contest) for contest in self.board.contests]
+    def contests(self) -> list[tuple[Contest, list[Standing]]]:
+        """The settings of all leaderboards."""
+        return [pair for played in self.boards.values() for pair in played.contests]
 
     def tables(self) -> str:
         """The paper's tables, ours beside theirs."""
@@ -142,7 +160,8 @@ class Results:
         """All pages of which something is made from records, as they should be."""
         marked = [path for path in sorted(self.docs.rglob("*.md")) if PART.search(path.read_text(encoding="utf-8"))]
         made = {path: self.renewed(path.read_text(encoding="utf-8")) for path in marked}
-        return {**made, self.home / "leaderboard" / "leaderboard.md": page(self.board, self.results)}
+        boards = {self.home / name / "leaderboard.md": page(*played) for name, played in self.boards.items()}
+        return made | boards
 
 
 def _name(record: RunRecord) -> str:
@@ -166,7 +185,7 @@ def main() -> None:
             sys.stdout.write(f"renewed: {path.relative_to(DOCS.parent)}\n")
     for name, method in METHODS.items():
         if name == method.algorithm.__name__.lower():  # and no preset of another one
-            standings.draw(results.board, results.results, method.label, DOCS / "methods" / "figures" / f"{name}.png")
+            standings.draw(results.contests(), method.label, DOCS / "methods" / "figures" / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A method among the others of the leaderboard: a table and a figure for its page."""
 
 import io
+import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from feddyn.reports.leaderboard import Standing, table
-from feddyn.search.board import Board
+from feddyn.search.board import Contest
 from feddyn.views.drawing import COLORS, figure, legend
 from feddyn.views.tables import Table
 
@@ -24,44 +25,53 @@ HUES = 48
 REFERENCES = ("FedDyn", "FedAvg")
 
 
-def told(board: Board, results: Sequence[Sequence[Standing]], label: str) -> str:
-    """Where a method stands in every setting that it was run in."""
-    rows, heads = [], list[str]()
-    for contest, found in zip(board.contests, results, strict=True):
+def told(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str) -> str:
+    """Where a method, and what is made of it, stands in every setting that it was run in."""
+    rows = []
+    for contest, found in _of(contests, label):
         made = table(contest, found)
-        labels = [row[0] for row in made.rows]
-        if label in labels:
-            place = labels.index(label)
-            own, first = made.rows[place], made.rows[0]
-            heads = ["setting", "place", "tuned", "model", "at the end", "the leader, at the end"]
-            leads = "leads" if place == 0 else f"{first[0]}: {first[3]}"
-            figure = f"{made.columns[3].partition(' at ')[0]} {own[3]}"
-            rows.append([contest.name, f"{place + 1} of {len(labels)}", own[1], own[2], figure, leads])
-    if not rows:
-        return "It is not in the leaderboard, and no record of it is kept here.\n"
+        first = made.rows[0]
+        for place, row in enumerate(made.rows):
+            if _is(row[0], label):
+                leader = "leads" if place == 0 else f"{first[0]}: {first[3]}"
+                figures = [row[1], row[2], f"{made.columns[3].partition(' at ')[0]} {row[3]}", leader]
+                rows.append([contest.name, row[0], f"{place + 1} of {len(made.rows)}", *figures])
+    columns = ["setting", "method", "place", "tuned", "model", "at the end", "the leader, at the end"]
     notes = ["Means and standard deviations over seeds; places that are close are chance, as the leaderboard says."]
-    return Table("where it stands in the leaderboard", heads, rows, notes).markdown()
+    return Table("where it stands", columns, rows, notes).markdown()
 
 
-def draw(board: Board, results: Sequence[Sequence[Standing]], label: str, file: Path) -> bool:
-    """The curves of a method, of FedDyn and FedAvg, and in grey of all others; whether there are any."""
-    shown = [
-        (contest.name, found)
-        for contest, found in zip(board.contests, results, strict=True)
-        if any(one.label == label for one in found)
-    ]
-    if not shown:
-        return False
+def draw(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str, file: Path) -> None:
+    """The curves of a method, of FedDyn and FedAvg, and in grey of all others."""
+    shown = _of(contests, label)
     columns = min(COLUMNS, len(shown))
     lines = -(-len(shown) // columns)
     canvas = figure(4.4 * columns if columns > 1 else 5.4, 3.1 * lines)
-    for place, (name, found) in enumerate(shown, 1):
-        _panel(canvas.add_subplot(lines, columns, place), name, found, label)
+    for place, (contest, found) in enumerate(shown, 1):
+        _panel(canvas.add_subplot(lines, columns, place), contest.name, found, label)
     file.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
     canvas.savefig(drawn, dpi=90)
     Image.open(drawn).convert("RGB").quantize(HUES).save(file, optimize=True)
-    return True
+
+
+def _of(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str) -> list[tuple[Contest, Sequence[Standing]]]:
+    """The settings that a method was run in, each once."""
+    found = {
+        contest.name: (contest, standings)
+        for contest, standings in reversed(contests)
+        if any(_is(one.label, label) for one in standings)
+    }
+    return list(reversed(found.values()))
+
+
+def _is(name: str, label: str) -> bool:
+    """Whether a name is that of a method, or of a form of it.
+
+    >>> _is("FedSplit All", "FedSplit"), _is("FedDyn, sharpness-aware", "FedDyn"), _is("FedAvgM", "FedAvg")
+    (True, True, False)
+    """
+    return re.match(rf"{re.escape(label)}\b", name) is not None
 
 
 def _panel(axes: "Axes", name: str, found: Sequence[Standing], label: str) -> None:
@@ -71,10 +81,11 @@ def _panel(axes: "Axes", name: str, found: Sequence[Standing], label: str) -> No
             for line in record.evaluated:
                 values.setdefault(line["round"], []).append(line["models"][one.model][record.headline[1]])
         means = [statistics.mean(each) for each in values.values()]
-        if one.label == label:
-            axes.plot(list(values), means, color=COLORS.get(label, OWN), linewidth=2.2, label=label, zorder=3)
+        if _is(one.label, label):
+            color, style = COLORS.get(label, OWN), "-" if one.label == label else "--"
+            axes.plot(list(values), means, style, color=color, linewidth=2.0, label=one.label, zorder=3)
             least, most = ([end(each) for each in values.values()] for end in (min, max))
-            axes.fill_between(list(values), least, most, color=COLORS.get(label, OWN), alpha=0.15, linewidth=0)
+            axes.fill_between(list(values), least, most, color=color, alpha=0.12, linewidth=0)
         elif one.label in REFERENCES:
             axes.plot(list(values), means, color=COLORS[one.label], linewidth=1.2, label=one.label, zorder=2)
         else:
