@@ -11,7 +11,7 @@ from feddyn.settings.names import METHODS
 from tests.cli.test_run import call
 
 ROOT = Path(__file__).parents[1]
-PAGES = {method.algorithm.__name__.lower() for method in METHODS.values()}  # type: ignore[attr-defined]
+PAGES = {method.algorithm.__name__.lower() for method in METHODS.values()}
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
