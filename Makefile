@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Two processes, each of one thread, that take file after file; many tests start processes of their own.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
-.PHONY: demo deploy-demo check test mutants lint bench notebook browser clean
+.PHONY: demo deploy-demo check test mutants lint bench notebook results browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
@@ -35,6 +35,10 @@ bench: .venv/peers
 # Executes the notebook in docs/notebooks and keeps what it shows.
 notebook: .venv/installed
 	$(BIN)/python -m tests.test_notebook
+
+# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods.
+results: .venv/installed
+	$(BIN)/python -m benchmarks.results
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -53,6 +53,8 @@ SLOW = (
     "reports/test_damage.py::test_a_damaged_record_is_left_out_and_named",
     "reports/test_damage.py::test_a_hundred_random_damages",
     "reports/test_page.py",
+    "reports/test_results.py::test_every_page_is_that_of_the_records",
+    "reports/test_results.py::test_runs_without_what_they_were_tuned_to_are_refused",
     "reports/test_tracking.py::test_weights_and_biases_goes_on_with_the_same_run_offline",
     "reports/test_tracking.py::test_trackers_are_not_imported_unless_asked_for",
     "runs/test_power.py",

@@ -1,73 +1,111 @@
-"""What docs/results prints is what its records give."""
+"""What docs prints of its records is what they give."""
 
-import re
+import shutil
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.compression import table as compressed
+from benchmarks.results import DOCS, Results
 
+from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
-from feddyn.records.lines import read_lines
-from feddyn.records.reader import RunRecord, find
-from feddyn.reports.paper import table
+from feddyn.reports.leaderboard import page
+from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
-RECORDS, _ = find([RESULTS / "records"])
+RESULTS = Results()
+MADE = {
+    "results/cifar.md": ("progress",),
+    "results/compression.md": ("compression", "computed"),
+    "results/leaderboard.md": ("winners",),
+    "results/mnist.md": ("seeds", "times"),
+    "results/tables.md": ("verdicts", "computed", "tables"),
+}
 
 
-@pytest.mark.parametrize("name", [name for name, e in experiments().items() if entries(e, RECORDS)])
-def test_the_tables_are_those_of_the_records(name: str) -> None:
-    pages = "\n".join(page.read_text() for page in RESULTS.glob("*.md"))
-    rows = table(experiments()[name], entries(experiments()[name], RECORDS)).markdown().splitlines()
-    for row in (row for row in rows if row.startswith("| ")):
-        assert row in pages, row
+@pytest.fixture(scope="module")
+def pages() -> dict[Path, str]:
+    return RESULTS.pages()
+
+
+def test_every_page_is_that_of_the_records(pages: dict[Path, str]) -> None:
+    """Where one is not, `make results` makes it so."""
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path} is not what the records give: make results"
+
+
+def test_the_pages_have_the_parts_that_are_made(pages: dict[Path, str]) -> None:
+    """Marks that are lost would leave figures that nothing holds against the records."""
+    for name, parts in MADE.items():
+        text = pages[DOCS / name]
+        for part in parts:
+            assert f"<!-- results: {part}" in text, (name, part)
+        assert text.count("<!-- results: ") == text.count("<!-- end of results -->") >= len(parts)
+    assert DOCS / "results" / "leaderboard" / "leaderboard.md" in pages
+
+
+def test_what_is_written_by_hand_stays() -> None:
+    text = "before\n<!-- results: verdicts -->\nold\n<!-- end of results -->\nafter <!-- results: tables -->\n"
+    made = RESULTS.renewed(text)
+    assert made.startswith("before\n<!-- results: verdicts -->\n\n**rows of the paper's tables**")
+    assert made.endswith("\n<!-- end of results -->\nafter <!-- results: tables -->\n")
+    assert "old" not in made
+    assert RESULTS.renewed(made) == made
+    with pytest.raises(InputError, match="results: tabels is not known; did you mean 'tables'"):
+        RESULTS.renewed(text.replace("verdicts", "tabels"))
+
+
+def test_runs_without_what_they_were_tuned_to_are_refused(tmp_path: Path) -> None:
+    """What was kept of the tuning does as well as the records of the candidates; with neither there is no page."""
+    there = tmp_path / "results" / "leaderboard" / "synthetic-2-of-20"
+    shutil.copytree(
+        DOCS / "results" / "leaderboard" / "synthetic-2-of-20", there, ignore=shutil.ignore_patterns("tuning")
+    )
+    whole = RESULTS.boards["leaderboard"]
+    alone = replace(whole.board, contests=whole.board.contests[:1])
+    assert page(*Results(tmp_path).boards["leaderboard"]) == page(alone, whole.results[:1])
+    (there / "tuned.json").unlink()
+    with pytest.raises(InputError, match=r"does not say what methods were tuned to: copy tuned\.json too"):
+        Results(tmp_path).boards  # noqa: B018
+
+
+def test_a_record_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS.records[0].path, tmp_path / "results" / "records" / "run")
+    assert len(Results(tmp_path).records) == 1
+    (tmp_path / "results" / "records" / "run" / "rounds.jsonl").write_text("[]\n")
+    with pytest.raises(InputError, match="damaged"):
+        Results(tmp_path).records  # noqa: B018
 
 
 def test_every_record_is_of_a_run_of_the_paper() -> None:
     """And of the setting that the project has for it now."""
-    named = {entry.record.path.name for e in experiments().values() for entry in entries(e, RECORDS)}
-    assert named == {record.path.name for record in RECORDS}
+    named = {entry.record.path.name for e in experiments().values() for entry in entries(e, RESULTS.records)}
+    assert named == {record.path.name for record in RESULTS.records}
 
 
-def seconds(record: RunRecord) -> list[float]:
-    return [line["seconds"] for line in read_lines(record.path / "timings.jsonl", dict) if "round" in line]
-
-
-def test_the_times_of_mnist_are_those_of_the_records() -> None:
-    page = (RESULTS / "mnist.md").read_text()
-    records = [record for record in RECORDS if record.setting["population"]["source"] == "mnist"]
-    rows = re.findall(r"^\| (mnist\S+-s\d) \| (\d+) \| (\S+) s \| (\S+) min \|$", page, re.MULTILINE)
-    expected = [
-        (record.path.name[:-9], f"{len(spent)}", f"{statistics.median(spent):.2f}", f"{sum(spent) / 60:.1f}")
-        for record, spent in zip(records, map(seconds, records), strict=True)
-    ]
-    assert rows == expected
-
-
-def test_what_is_said_of_cifar_is_in_the_records() -> None:
-    page = " ".join((RESULTS / "cifar.md").read_text().split())
-    medians = []
-    for entry in (e for x in ("alpha", "devices") for e in entries(experiments()[x], RECORDS)):
-        record, label = entry.record, entry.job.label
-        accuracies = [f"{value:.1%}" for value in record.figures]
-        if len(accuracies) > 4:
-            long = record
-            accuracies[6:] = ["..."]
-        else:
-            medians.append(statistics.median(seconds(record)))
-        if "alpha" in label or label != "FedDyn":
-            assert f"| {label} | {len(record.history)} | {', '.join(accuracies)} |" in page
-    assert f"A round takes {min(medians):.0f} to {max(medians):.0f} s" in page
-    assert f"median {statistics.median(seconds(long)):.0f} s" in page
+def test_what_is_said_of_feddyn_on_cifar_is_in_its_record() -> None:
+    words = " ".join((DOCS / "results" / "cifar.md").read_text().split())
+    runs = [e.record for e in entries(experiments()["devices"], RESULTS.records) if e.job.row == "cifar10-iid-moderate"]
+    long = next(r for r in runs if r.setting["algorithm"]["name"] == "feddyn" and r.setting["seed"] == 0)
+    assert f"median {statistics.median(long.spent):.0f} s" in words
     for number in (25, 50, 75, 100, 150, 200):
-        assert f"{long.figures[number - 1]:.1%} at {'round ' if number == 25 else ''}{number}" in page
+        assert f"{long.figures[number - 1]:.1%} at {'round ' if number == 25 else ''}{number}" in words
     first = next(line["round"] for line in long.evaluated if line["models"]["all"]["accuracy"] >= 0.823)
-    assert f"82.3% in {first} rounds" in page
-    assert f"stopped at round {len(long.history)} with {long.figures[-1]:.2%} (best {long.best:.2%})" in page
+    assert f"82.3% in {first} rounds" in words
+    assert f"stopped at round {len(long.history)} with {long.figures[-1]:.2%} (best {long.best:.2%})" in words
 
 
-def test_the_bytes_of_compressed_runs_are_those_of_their_records() -> None:
-    page = (RESULTS / "compression.md").read_text()
-    assert compressed(0.972, [RESULTS / "records", RESULTS / "compressed"]) in page
+def test_where_runs_were_computed_is_told_by_machine_and_day(tmp_path: Path) -> None:
+    """Two on one machine, on two days; one elsewhere; one that does not say it."""
+    begun = '{{"started": "2026-11-{day}T10:00:00+0000", "processor": "{name}", "cores": 2, "torch": "2.13.0"}}\n'
+    sessions = [begun.format(day=17, name="A"), begun.format(day=16, name="A"), begun.format(day=18, name="B"), ""]
+    for number, words in enumerate(sessions):
+        shutil.copytree(RESULTS.records[0].path, tmp_path / "results" / "records" / str(number))
+        (tmp_path / "results" / "records" / str(number) / "timings.jsonl").write_text(words)
+    rows = [row[:5] for row in provenance(Results(tmp_path).records).rows]
+    assert rows == [
+        ["2026-11-16 to 2026-11-17", "2", "A", "2", "2.13.0"],
+        ["2026-11-18", "1", "B", "2", "2.13.0"],
+        ["not recorded", "1", "not recorded", "not recorded", "not recorded"],
+    ]

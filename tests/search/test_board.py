@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 import feddyn
 from feddyn.cli.engine import start as started
+from feddyn.errors import InputError
 from feddyn.reports.leaderboard import half_width, page, standings, summary, table
 from feddyn.search.board import Board, finished, level, play, read
-from feddyn.settings.documents import slug
+from feddyn.search.tuned import read as read_tuned
 from tests.cli.test_run import call
 
 OPTIONS: dict[str, Any] = {
@@ -112,6 +114,36 @@ def test_the_best_candidate_runs_with_every_seed(played: tuple[Board, Path]) -> 
     assert all(feddyn.load(job.path).setting["seed"] == 1000 for job in board.tuning(contest, "FedDyn"))
 
 
+def test_without_the_records_of_candidates_the_page_is_the_same(played: tuple[Board, Path], tmp_path: Path) -> None:
+    board, _ = played
+    (contest,) = board.contests
+    before = page(board, [standings(board, contest)])
+    board.keep_tuned()
+    shutil.copytree(board.directory, tmp_path / "copy")
+    left = replace(board, directory=tmp_path / "copy")
+    shutil.rmtree(left.home(contest) / "tuning")
+    assert page(left, [standings(left, contest)]) == before
+    left.keep_tuned()
+    assert left.tuned(contest, "FedDyn") == board.tuned(contest, "FedDyn")
+    (left.home(contest) / "tuned.json").unlink()
+    assert left.tuned(contest, "FedDyn") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("[]", "not a table"),
+        ('{"FedDyn": {"values": {}}}', "model is missing"),
+        ('{"FedDyn": {"values": {}, "model": "mine"}}', "not one of server, active, all"),
+        ('{"FedDyn": {"values": 3, "model": "all"}}', "values is 3"),
+    ],
+)
+def test_a_damaged_file_of_tuned_values_is_refused(tmp_path: Path, words: str, why: str) -> None:
+    (tmp_path / "tuned.json").write_text(words)
+    with pytest.raises(InputError, match=f"tuned.json is damaged: .*{why}"):
+        read_tuned(tmp_path)
+
+
 def test_all_do_the_same_work(played: tuple[Board, Path]) -> None:
     """Sharpness-aware steps take two gradients, and that method does half the epochs."""
     board, _ = played
@@ -158,18 +190,6 @@ def test_the_page_has_the_figures_of_the_records(played: tuple[Board, Path]) -> 
     assert "algorithm.alpha in 0.1, 100" in text
     assert f"| tiny | {leader.label} |" in text
     assert summary(board, [found]).rows[0][-1] == "2"
-
-
-def test_the_page_in_the_documentation_is_of_its_records() -> None:
-    """Made again from the records beside it, character by character."""
-    from feddyn.settings.documents import read as read_document
-
-    home = Path(__file__).parents[2] / "docs" / "results" / "leaderboard"
-    whole = read(read_document(Path(feddyn.__file__).parent / "search" / "leaderboard.toml"), home)
-    board = replace(whole, contests=[contest for contest in whole.contests if (home / slug(contest.name)).exists()])
-    results = [standings(board, contest) for contest in board.contests]
-    assert {len(found) for found in results} == {12}
-    assert page(board, results) == (home / "leaderboard.md").read_text()
 
 
 def test_intervals_are_students() -> None:

@@ -57,6 +57,7 @@ def leaderboard(
     def write() -> Table:
         results = [standings(board, contest) for contest in board.contests]
         directory.mkdir(parents=True, exist_ok=True)
+        board.keep_tuned()
         write_whole(directory / "leaderboard.md", [page(board, results).encode()])
         return summary(board, results)
 

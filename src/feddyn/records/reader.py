@@ -11,6 +11,7 @@ from feddyn.errors import InputError
 from feddyn.metrics import Figures, directions
 from feddyn.records.layout import CLASSES, DEVICES, INPUTS, MODELS, Status, require_unchanged
 from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
+from feddyn.records.machine import FIELDS
 from feddyn.records.recorded import Recorded
 
 
@@ -43,6 +44,16 @@ class RunRecord(Recorded):
         return _optional(self.path / INPUTS)
 
     @property
+    def sessions(self) -> list[dict[str, str]]:
+        """When the run was started and resumed (`at`), and what it was computed with, as far as its record says it."""
+        return [found for found in read_lines(self.path / "timings.jsonl", _session) if found]
+
+    @property
+    def spent(self) -> list[float]:
+        """The seconds of each round; one that was done again after a crash counts once."""
+        return list(_spent(self.path).values())
+
+    @property
     def weights(self) -> Path:
         """The file with the flat vectors after the last round."""
         return self.path / MODELS
@@ -54,8 +65,7 @@ def read(path: Path) -> RunRecord:
         words = (path / "setting.toml").read_text(encoding="utf-8")
         setting, history = checked(tomllib.loads(words)), read_rounds(path / "rounds.jsonl")
         require_unchanged(path, setting)
-        # rounds that were done again after a crash count once
-        spent = {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
+        spent = _spent(path)
         status, message, initial = Status.RUNNING, "", dict[str, Any]()
         if (path / "summary.json").exists():
             summary = table(strictly((path / "summary.json").read_bytes()), "summary.json")
@@ -142,6 +152,17 @@ def checked(setting: dict[str, Any]) -> dict[str, Any]:
         if text(target, "metric") not in known:
             raise ValueError(f"target.metric is {target['metric']!r}, not one of {', '.join(known)}")
     return setting
+
+
+def _spent(path: Path) -> dict[int, float]:
+    """The seconds of every round."""
+    return {number: seconds for number, seconds in read_lines(path / "timings.jsonl", _timing) if number}
+
+
+def _session(line: dict[str, Any]) -> dict[str, str]:
+    """The beginning of a session; empty: the line is of a round."""
+    begun = [text(line, word) for word in ("started", "resumed") if word in line]
+    return {"at": begun[0], **{name: str(line[name]) for name in FIELDS if name in line}} if begun else {}
 
 
 def _timing(line: dict[str, Any]) -> tuple[int, float]:

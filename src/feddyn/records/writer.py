@@ -2,12 +2,10 @@
 
 import json
 import os
-import platform
 import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from feddyn.records.layout import (
 )
 from feddyn.records.lines import append_lines, read_rounds
 from feddyn.records.lock import LOCK, lock
+from feddyn.records.machine import machine
 
 LEFTOVERS = (LOCK, ".setting.toml.part")
 """What a process that was killed before it began leaves behind."""
@@ -113,14 +112,7 @@ class Record:
         except OSError as error:
             raise InputError(f"the record in {self.directory} cannot be written to: {error.strerror}") from None
         self._clock = time.perf_counter()
-        self._time(
-            {
-                word: time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "machine": platform.platform(),
-                "python": platform.python_version(),
-                "torch": version("torch"),
-            }
-        )
+        self._time({word: time.strftime("%Y-%m-%dT%H:%M:%S%z"), **machine()})
 
     def cut(self, recorded: int, rounds: int) -> list[Line]:
         """Forget all behind the first `recorded` bytes, which a checkpoint after so many rounds does not know of; the

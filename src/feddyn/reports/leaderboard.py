@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from feddyn.metrics import Better, reaches, worst_tenth
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
+from feddyn.reports.provenance import provenance
 from feddyn.search.board import PART, Board, Contest, finished, level
 from feddyn.search.space import grid
 from feddyn.views.tables import Table, duration, figure, volume
@@ -62,12 +63,12 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
         tuned = board.tuned(contest, label)
         if tuned is None:
             continue
-        jobs = board.with_values(contest, label, tuned[0])
+        jobs = board.with_values(contest, label, tuned.values)
         records = {seed: finished(job.path) for seed, job in jobs.items()}
         ended = {seed: record for seed, record in records.items() if record is not None}
         if ended:
-            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned[0].items()]
-            found.append(Standing(label, ", ".join(said) or "-", tuned[1], ended))
+            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned.values.items()]
+            found.append(Standing(label, ", ".join(said) or "-", tuned.model, ended))
     up = _better(found) == "higher"
     return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
 
@@ -129,8 +130,9 @@ def page(board: Board, results: Sequence[Sequence[Standing]]) -> str:
     """All of it in Markdown; `results` are the standings of every setting."""
     words = WORDS.format(seeds=", ".join(map(str, board.seeds)), part=100 // PART)
     run = [table(contest, found) for contest, found in zip(board.contests, results, strict=True) if found]
-    tables = [summary(board, results), *run]
-    return "\n".join([words, *(each.markdown() for each in (*tables, space(board)))])
+    records = [record for found in results for one in found for record in one.records.values()]
+    tables = [summary(board, results), *run, space(board), *([provenance(records)] if records else [])]
+    return "\n".join([words, *(each.markdown() for each in tables)])
 
 
 def _lists(space: Mapping[str, object]) -> list[tuple[str, list[float]]]:

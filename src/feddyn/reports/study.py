@@ -87,7 +87,7 @@ def status(
     seeds = 1 + max((record.setting.get("seed", 0) for record in records), default=0)
     every = Study(wanted or [(experiment, Choice(seeds=seeds)) for experiment in experiments.values()], directory)
     found = every.found if wanted else [trial for trial in every.found if trial.history]
-    return [_progress(found), _verdicts([e for e in experiments.values() if e.printed], records)]
+    return [_progress(found), verdicts([e for e in experiments.values() if e.printed], records)]
 
 
 def _progress(found: Sequence[Trial]) -> Table:
@@ -110,7 +110,7 @@ def _progress(found: Sequence[Trial]) -> Table:
     return Table("runs", ["name", "row", "method", "seed", "state", "accuracy, last"], rows, notes)
 
 
-def _verdicts(experiments: Iterable[Experiment], records: Sequence[RunRecord]) -> Table:
+def verdicts(experiments: Iterable[Experiment], records: Sequence[RunRecord]) -> Table:
     """How many rows of the paper's tables were run, and agree with it."""
     rows, totals = [], [0] * 6
     for experiment in experiments:

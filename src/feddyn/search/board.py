@@ -22,6 +22,9 @@ from feddyn.records.reader import read as read_record
 from feddyn.runs.simulation import Start
 from feddyn.search.space import Candidate, SearchedMethod, grid
 from feddyn.search.space import read as read_space
+from feddyn.search.tuned import Tuned
+from feddyn.search.tuned import read as read_tuned
+from feddyn.search.tuned import write as write_tuned
 from feddyn.settings.building import plans
 from feddyn.settings.checking import draft
 from feddyn.settings.documents import Document, slug
@@ -29,6 +32,8 @@ from feddyn.settings.documents import Document, slug
 PART = 10
 """A run's figure at a round is the mean over the rounds of the last tenth before it that were evaluated: single rounds
 with few devices jump."""
+TUNING = "tuning"
+"""The folder of a setting's candidates."""
 KEYS = ("seeds", "trials", "tuning_seed", "reference", "setting", "method")
 
 
@@ -75,11 +80,14 @@ class Board:
             if "evaluation" in document:
                 document["evaluation"] = {key: v for key, v in document["evaluation"].items() if key != "devices"}
             candidate = Candidate(label, changes, document)
-            jobs.append(Job(self.home(contest) / "tuning" / candidate.name, candidate))
+            jobs.append(Job(self.home(contest) / TUNING / candidate.name, candidate))
         return jobs
 
-    def tuned(self, contest: Contest, label: str) -> tuple[dict[str, Any], str] | None:
-        """The values of a method's best candidate, and the model that it is judged by; None: not all were tried."""
+    def tuned(self, contest: Contest, label: str) -> Tuned | None:
+        """What a method was tuned to, by the records of its candidates or, where these were left away, by what was kept
+        of them; None: not all were tried."""
+        if not (self.home(contest) / TUNING).exists():
+            return read_tuned(self.home(contest)).get(label)
         tried = [(job.candidate.changes, finished(job.path)) for job in self.tuning(contest, label)]
         known = [(changes, record) for changes, record in tried if record is not None]
         if len(known) < len(tried):
@@ -87,14 +95,21 @@ class Board:
         levels = [(level(record), changes, record) for changes, record in known]
         sound = [(found, changes, record) for found, changes, record in levels if not math.isnan(found.value)]
         if not sound:  # all diverged, and so will the first one
-            return known[0][0], "server"
+            return Tuned(known[0][0], "server")
         top = best([found.value for found, _, _ in sound], sound[0][2].better)
-        return next((changes, found.model) for found, changes, _ in sound if found.value == top)
+        return next(Tuned(changes, found.model) for found, changes, _ in sound if found.value == top)
+
+    def keep_tuned(self) -> None:
+        """Write down beside the runs of every setting what its methods were tuned to."""
+        for contest in self.contests:
+            found = {label: tuned for label in contest.methods if (tuned := self.tuned(contest, label)) is not None}
+            if found:
+                write_tuned(self.home(contest), {**read_tuned(self.home(contest)), **found})
 
     def runs(self, contest: Contest, label: str) -> dict[int, Job]:
         """The runs of a method that is tuned, by their seeds."""
         tuned = self.tuned(contest, label)
-        return {} if tuned is None else self.with_values(contest, label, tuned[0])
+        return {} if tuned is None else self.with_values(contest, label, tuned.values)
 
     def with_values(self, contest: Contest, label: str, values: dict[str, Any]) -> dict[int, Job]:
         """The runs of a method with some values, by their seeds."""
