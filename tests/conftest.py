@@ -76,6 +76,7 @@ SLOW = (
     "test_metrics.py::test_a_metric_has_a_direction_everywhere",
     "test_own_docs.py",
     "test_readme.py",
+    "test_site.py",
     "theory/test_bounds.py",
     "theory/test_broken.py",
     "theory/test_command.py",
