@@ -75,6 +75,7 @@ SLOW = (
     "test_identity.py::test_descriptions_are_the_same_in_every_process",
     "test_metrics.py::test_a_metric_has_a_direction_everywhere",
     "test_own_docs.py",
+    "test_pages.py::test_what_a_page_shows_is_printed",
     "test_readme.py",
     "test_site.py",
     "theory/test_bounds.py",

@@ -86,7 +86,7 @@ def _page(target: Path, files: Files) -> str | None:
     if not target.is_relative_to(DOCS):
         return None
     file = files.get_file_from_path(target.relative_to(DOCS).as_posix())
-    return file.src_uri if file and file.inclusion.is_included() else None
+    return file.src_uri if file and file.inclusion is not InclusionLevel.EXCLUDED else None
 
 
 def _shown_at(path: Path) -> str:
