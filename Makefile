@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Two processes, each of one thread, that take file after file; many tests start processes of their own.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
-.PHONY: demo deploy-demo check test mutants lint bench notebook results browser clean
+.PHONY: demo deploy-demo check test mutants lint site site-serve bench notebook results browser clean
 
 demo: .venv/installed
 	$(BIN)/feddyn run
@@ -28,6 +28,14 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation, for a browser: build/site/index.html. Any warning is a fault. (The variable: MkDocs Material's own advertisement.)
+site: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The same while it is written, on 127.0.0.1:8000.
+site-serve: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
 bench: .venv/peers
 	$(BIN)/python -m benchmarks

@@ -1,9 +1,15 @@
 """What README.md shows is what its commands print."""
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+import pytest
+
+from tests.pages import follow
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -30,3 +36,38 @@ def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
     found = re.search(r"\$ make demo .*?\n\.\.\.\n(models transmitted.*?)\n\$", README, re.DOTALL)
     assert found
     assert found[1] in printed("-m", "feddyn", "run", cwd=tmp_path)
+
+
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_method_prints_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    follow(section("A method of your own"), tmp_path, monkeypatch, capsys)
+
+
+def test_the_setting_for_mnist_is_that_of_the_records_of_which_it_speaks() -> None:
+    words = section("A setting for MNIST")
+    found = re.search(r"```toml\n(.*?)```", words, re.DOTALL)
+    counts = re.search(r"FedDyn takes (\d+) models transmitted and FedAvg (\d+)", words)
+    assert found
+    assert counts
+    setting = tomllib.loads(found[1])
+    for method, count in zip(setting["compare"], counts.groups(), strict=True):
+        name = method["algorithm"]["name"]
+        (record,) = (ROOT / "docs/results/records").glob(f"mnist-dirichlet0.3-100x0.1-{name}-s0-*")
+        recorded = tomllib.loads((record / "setting.toml").read_text())
+        ours = {
+            "seed": setting["seed"],
+            "participation": setting["participation"],
+            "population": recorded["population"] | setting["population"],
+            "model": recorded["model"] | setting["model"],
+            "algorithm": method["algorithm"],
+            "solver": {"name": "sgd"} | setting["solver"] | method.get("solver", {}),
+        }
+        assert ours == {key: recorded[key] for key in ours}
+        rounds = map(json.loads, (record / "rounds.jsonl").read_text().splitlines())
+        reached = (line for line in rounds if line["models"]["all"]["accuracy"] >= setting["target"]["value"])
+        assert next(reached)["transmitted"] == int(count)
