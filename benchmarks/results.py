@@ -116,7 +116,7 @@ class Results:
         """What the runs on a data set took."""
         rows = []
         for record in (record for record in self.records if record.setting["population"]["source"] == source):
-            median, total = statistics.median(record.spent), sum(record.spent) / 60
+            median, total = statistics.median(record.spent.values()), record.seconds / 60
             rows.append([_name(record), str(len(record.spent)), f"{median:.2f} s", f"{total:.1f} min"])
         return Table("times", ["run", "rounds", "median of a round", "in all"], rows)
 
@@ -140,7 +140,7 @@ class Results:
             accuracies = {line["round"]: value for line, value in zip(record.evaluated, record.figures, strict=True)}
             reached = [f"{accuracies[at]:.1%}" if at in accuracies else "-" for at in MILESTONES]
             alpha = record.setting["algorithm"].get("alpha", "-")
-            ends = [f"{record.figures[-1]:.2%}", f"{record.best:.2%}", f"{statistics.median(record.spent):.0f} s"]
+            ends = [f"{record.figures[-1]:.2%}", f"{record.best:.2%}", f"{statistics.median(record.spent.values()):.0f} s"]
             rows.append([_name(record), str(alpha), str(len(record.history)), *reached, *ends])
         heads = ["run", "alpha", "rounds", *(f"at {at}" for at in MILESTONES), "last", "best", "median of a round"]
         return Table("test accuracy of the mean of all devices' models, by round", heads, rows)

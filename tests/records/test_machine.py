@@ -32,7 +32,7 @@ def test_a_run_keeps_when_and_where_it_was_computed(
         assert session["cores"] == str(os.cpu_count())
         assert session["processor"]
     assert len(record.spent) == 3
-    assert sum(record.spent) == pytest.approx(record.seconds)
+    assert sum(record.spent.values()) == pytest.approx(record.seconds)
 
 
 def test_an_older_record_says_less_and_is_read(tmp_path: Path) -> None:

@@ -49,11 +49,6 @@ class RunRecord(Recorded):
         return [found for found in read_lines(self.path / "timings.jsonl", _session) if found]
 
     @property
-    def spent(self) -> list[float]:
-        """The seconds of each round; one that was done again after a crash counts once."""
-        return list(_spent(self.path).values())
-
-    @property
     def weights(self) -> Path:
         """The file with the flat vectors after the last round."""
         return self.path / MODELS
