@@ -63,6 +63,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         uri = _page(target, files) or _shown_at(target)
         return f"]({posixpath.relpath(uri, posixpath.dirname(page.file.src_uri) or '.')}{anchor})"
 
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation"]  # of one entry; the room is better used for tables
     return LINK.sub(link, markdown)
 
 
