@@ -71,6 +71,9 @@ def test_a_selection_stands_out_and_is_in_the_address(view: Any, browser: Any, h
     view.locator("#runs").get_by_label(f"select FedDyn · {home / 'two'}, seed 0").check()
     widths = {trace["name"]: trace["width"] for trace in traces(view)}
     assert max(widths, key=lambda name: widths[name]) == f"FedDyn · {home / 'two'}"
+    view.evaluate("document.getElementById('plot').emit('plotly_click', { points: [{ data: { meta: ['x'] } }] })")
+    assert "2 selected" in view.locator("#count").text_content()
+    view.evaluate("toggle(['x'])")
     view.locator("#only").check()
     view.locator("#figure").select_option("norms.h")
     view.locator("#axis").get_by_role("button", name="bytes").click()
