@@ -1,4 +1,4 @@
-"""devices.json may come from elsewhere: columns that do not fit are refused when they are read."""
+"""devices.json and classes.json may come from elsewhere: what does not fit is refused when it is read."""
 
 import json
 from pathlib import Path
@@ -48,3 +48,22 @@ def test_active_devices_are_counts(folder: Path) -> None:
         rounds.write_text(json.dumps(line | {"active": active}) + "\n")
         with pytest.raises(InputError, match="active is"):
             read(folder)
+
+
+def test_every_devices_samples_by_class(folder: Path) -> None:
+    labels = make_logistic([5, 9]).y.tolist()
+    rows = [[part.count(label) for label in range(3)] for part in (labels[:5], labels[5:])]
+    assert read(folder).classes == feddyn.load(folder).classes == rows
+    for rest in ([[5]], [[5], [8]], [[5, 0], [9]], 3):
+        (folder / "classes.json").write_text(json.dumps({"samples": rest}))
+        with pytest.raises(InputError, match="is damaged"):
+            read(folder)
+    (folder / "classes.json").unlink()  # as in records of an earlier time
+    assert not read(folder).classes
+
+
+def test_the_seconds_until_every_round(folder: Path) -> None:
+    record = read(folder)
+    assert record.elapsed == [record.seconds]
+    (folder / "timings.jsonl").write_text("")
+    assert read(folder).elapsed == []

@@ -132,6 +132,8 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, page: Any) -> None
     page.wait_for_function("document.getElementById('plot').data.length === 1")
     page.locator("#filter").fill("nothing has this")
     page.wait_for_function("document.querySelectorAll('#runs tr.run').length === 0")
+    page.locator("#filter").fill("")
+    page.wait_for_function("document.querySelectorAll('#runs tr.run').length === 6")
     page.locator("#plot .draglayer").first.hover()
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []

@@ -28,7 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ((_, plan),) = plans(document)
             for _ in Simulation(plan, home / folder / method, workers=1):
                 pass
-        runs = [{"label": label, "setting": {}} for label in ("FedDyn", "FedAvg")]
+        runs: list[dict[str, Any]] = [{"label": label, "setting": {}} for label in ("FedDyn", "FedAvg")]
         (home / folder / "comparison.json").write_text(json.dumps({"runs": runs}))
     searching = Searching(setting("feddyn") | {"sweep": {"space": SPACE}}, home / "sweep", start)
     assert len(list(searching.outcomes())) == 6
@@ -71,6 +71,9 @@ def test_a_selection_stands_out_and_is_in_the_address(view: Any, browser: Any, h
     view.locator("#runs").get_by_label(f"select FedDyn · {home / 'two'}, seed 0").check()
     widths = {trace["name"]: trace["width"] for trace in traces(view)}
     assert max(widths, key=lambda name: widths[name]) == f"FedDyn · {home / 'two'}"
+    view.evaluate("document.getElementById('plot').emit('plotly_click', { points: [{ data: { meta: ['x'] } }] })")
+    assert "2 selected" in view.locator("#count").text_content()
+    view.evaluate("toggle(['x'])")
     view.locator("#only").check()
     view.locator("#figure").select_option("norms.h")
     view.locator("#axis").get_by_role("button", name="bytes").click()
@@ -109,7 +112,10 @@ def test_a_brush_selects_candidates_of_a_sweep(home: Path, tmp_path: Path, page:
     trials = home / "sweep" / "trials.jsonl"
     for keeps in (True, False):
         if not keeps:
-            old = [{key: value for key, value in line.items() if key != "setting"} for line in lines(home, "sweep/trials.jsonl")]
+            old = [
+                {key: value for key, value in line.items() if key != "setting"}
+                for line in lines(home, "sweep/trials.jsonl")
+            ]
             trials.write_text("".join(json.dumps(line) + "\n" for line in old))
         make([home], tmp_path)
         page.goto("about:blank")
@@ -156,7 +162,8 @@ def test_a_phone_and_three_hundred_runs(view: Any) -> None:
         const [group] = data.groups, run = data.runs[group.members[0].run];
         const long = Array.from({ length: 1000 }, (_, i) => i);
         for (let i = 0; i < 300; i++) {
-            data.runs[`copy${i}`] = { ...run, id: `copy${i}`, series: { round: long, [run.figure]: long.map((x) => (x * i) % 7) } };
+            const series = { round: long, [run.figure]: long.map((x) => (x * i) % 7) };
+            data.runs[`copy${i}`] = { ...run, id: `copy${i}`, series };
             group.members.push({ run: `copy${i}`, label: `copy ${i}`, status: "finished" });
         }
         refresh();

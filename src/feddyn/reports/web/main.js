@@ -103,7 +103,6 @@ function listen() {
   });
   window.addEventListener("resize", soon);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
-  byId("plot").on?.("plotly_click", ({ points: [point] }) => toggle(point.data.meta));
 }
 
 // What the server sends holds the runs that changed; the choice stays as it is.

@@ -92,6 +92,8 @@ function drawPlot(members) {
     })),
   };
   Plotly.react("plot", layers.flatMap((strand) => tracesOf(strand, most)), layout, SETUP);
+  byId("plot").removeAllListeners("plotly_click");
+  byId("plot").on("plotly_click", ({ points: [point] }) => toggle(point.data.meta));
   drawLegend(byId("legend"), drawn);
   tellPlot(chosen, drawn);
 }
