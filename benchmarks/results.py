@@ -140,7 +140,8 @@ class Results:
             accuracies = {line["round"]: value for line, value in zip(record.evaluated, record.figures, strict=True)}
             reached = [f"{accuracies[at]:.1%}" if at in accuracies else "-" for at in MILESTONES]
             alpha = record.setting["algorithm"].get("alpha", "-")
-            ends = [f"{record.figures[-1]:.2%}", f"{record.best:.2%}", f"{statistics.median(record.spent.values()):.0f} s"]
+            median = statistics.median(record.spent.values())
+            ends = [f"{record.figures[-1]:.2%}", f"{record.best:.2%}", f"{median:.0f} s"]
             rows.append([_name(record), str(alpha), str(len(record.history)), *reached, *ends])
         heads = ["run", "alpha", "rounds", *(f"at {at}" for at in MILESTONES), "last", "best", "median of a round"]
         return Table("test accuracy of the mean of all devices' models, by round", heads, rows)

@@ -12,7 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 
 from tests.test_docs import LINK
-from tests.test_first_hour import alike, lines
+from tests.pages import alike, lines
 
 FILE = Path(__file__).parents[1] / "docs" / "notebooks" / "feddyn-in-15-minutes.ipynb"
 LARGEST = 600_000

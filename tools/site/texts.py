@@ -70,6 +70,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def _home(file: File) -> Path | None:
     """The folder from which the links of a text are seen; None for a page that is made here."""
+    if file.src_uri.startswith("notebooks/"):
+        return DOCS / "notebooks"
     return Path(file.abs_src_path).parent if file.abs_src_path else None
 
 
@@ -87,7 +89,8 @@ def _page(target: Path, files: Files) -> str | None:
         return PAGES[target.name]
     if not target.is_relative_to(DOCS):
         return None
-    file = files.get_file_from_path(target.relative_to(DOCS).as_posix())
+    name = target.relative_to(DOCS).as_posix()
+    file = files.get_file_from_path(name.replace(".ipynb", ".md"))
     return file.src_uri if file and file.inclusion is not InclusionLevel.EXCLUDED else None
 
 
