@@ -51,7 +51,7 @@ def draw(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str, fil
         _panel(canvas.add_subplot(lines, columns, place), contest.name, found, label)
     file.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
-    canvas.savefig(drawn, dpi=90)
+    canvas.savefig(drawn, dpi=72)
     Image.open(drawn).convert("RGB").quantize(HUES).save(file, optimize=True)
 
 

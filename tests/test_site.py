@@ -35,7 +35,8 @@ class Html(HTMLParser):
         self.anchors |= {values[key] for key in ("id", "name") if key in values}
         if tag == "a" and values.get("href"):
             self.links.add(values["href"])
-        if tag in FETCHED and (address := values.get(FETCHED[tag])) and values.get("rel") not in ("prev", "next"):
+        address = values.get(FETCHED.get(tag, ""), "")
+        if address and not address.startswith("data:") and values.get("rel") not in ("prev", "next"):
             self.fetched.add(address)
 
 

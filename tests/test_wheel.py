@@ -61,7 +61,7 @@ def wheel(dist: Path) -> Path:
 
 def test_the_wheel_has_all_files_of_the_package_and_nothing_else(wheel: Path, tracked: list[str]) -> None:
     package = {name.removeprefix("src/") for name in tracked if name.startswith("src/feddyn/")}
-    assert {"feddyn/py.typed", "feddyn/settings/demo.toml", "feddyn/reports/page.js"} <= package
+    assert {"feddyn/py.typed", "feddyn/settings/demo.toml", "feddyn/reports/web/page.html"} <= package
     own = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
     with ZipFile(wheel) as archive:
         assert set(archive.namelist()) == package | {f"{INFO}/{name}" for name in own}
@@ -139,7 +139,7 @@ def test_the_demo_runs_far_from_the_repository(far: Callable[..., str]) -> None:
     pytest.importorskip("plotly", reason="there is no plotly: pip install 'feddyn[report]'")
     assert "index.html" in far("feddyn", "report", record)
     page = far("python", "-c", f"print(open('{record}/report/index.html').read())")
-    assert (ROOT / "src/feddyn/reports/page.js").read_text().strip().splitlines()[-1] in page
+    assert (ROOT / "src/feddyn/reports/web/main.js").read_text().strip().splitlines()[-1] in page
 
 
 def test_every_file_that_commands_read_is_there(far: Callable[..., str]) -> None:
