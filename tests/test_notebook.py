@@ -11,8 +11,8 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-from tests.test_docs import LINK
 from tests.pages import alike, lines
+from tests.test_docs import LINK
 
 FILE = Path(__file__).parents[1] / "docs" / "notebooks" / "feddyn-in-15-minutes.ipynb"
 LARGEST = 600_000
