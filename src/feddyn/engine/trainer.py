@@ -106,7 +106,7 @@ class Trainer:
             if not self.sums.fits(found.theta):
                 raise self._diverged(self.model_sum, found.theta, task)
             seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
-            reference = self.algorithm.reference(down, state)
+            reference = self.algorithm.reference(down, state, found.path)
             reference = problem.start if reference is None else reference
             seen, unsent[UNSENT], lengths = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
             found = found._replace(theta=seen)

@@ -71,7 +71,7 @@ def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
             for _ in range(2):
                 state, _ = algorithm.report(down, state, share, Solution(near(theta), 0.5))
             start = algorithm.problem(down, state, share).start
-            reference = algorithm.reference(down, state)
+            reference = algorithm.reference(down, state, 0.5)
             moved = (start if reference is None else reference) + move
             uploads.append(algorithm.report(down, state, share, Solution(moved, 0.5))[1])
         for name, vector in uploads[0].items():
