@@ -8,7 +8,8 @@ it twice. Devices of all other methods are given one, the classical error feedba
     u_k = Q(theta_k - theta + e_k) ,   e_k <- theta_k - theta + e_k - u_k .
 
 Everything else that such a method uploads (SCAFFOLD's control variates) the server computes from theta_k, what it sent,
-and a number or two.
+and a number or two. It does not know the device's state, and need not: such an upload does not depend on it, so that of
+a device that was never active does as well.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Solution, Vector
+from feddyn.algorithms.base import Algorithm, Scalar, Solution, State, Vector
 from feddyn.errors import InputError
 from feddyn.wire.base import Compressor, Sizes
 
@@ -25,11 +26,13 @@ TRIED = (0.5, 1.75)
 
 
 class Upload(NamedTuple):
-    """The models that the server sees, what was not sent, and the lengths of the messages; a row a device."""
+    """The models that the server sees, what was not sent, the bytes of the uploads, and the messages among them; a row
+    or an entry a device."""
 
     seen: Vector
     unsent: Vector
     lengths: list[int]
+    messages: list[bytes]
 
 
 class Uplink:
@@ -37,11 +40,10 @@ class Uplink:
 
     def __init__(self, compressor: Compressor, algorithm: Algorithm, theta: Vector, sizes: Sizes):
         _require_upload_of_model(algorithm, theta)
-        self.compressor, self.sizes = compressor, sizes
+        self.compressor, self.algorithm, self.sizes = compressor, algorithm, sizes
         self.feedback = not algorithm.remembers_unsent
-        _, upload = algorithm.report(
-            algorithm.broadcast(algorithm.server(theta)), algorithm.device(theta), 1.0, Solution(theta, 1.0)
-        )
+        self._fresh, down = algorithm.device(theta), algorithm.broadcast(algorithm.server(theta))
+        upload = self.upload(down, 1.0, Solution(theta, 1.0))
         numbers = [vector for vector in upload.values() if vector.numel() != theta.numel()]
         self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
         """Bytes of the numbers that are sent beside the vector."""
@@ -52,7 +54,19 @@ class Uplink:
         rows = wanted.reshape(len(seeds), -1)
         sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
         arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
-        return Upload(reference + arrived, wanted - arrived, [length + self.beside for _, length in sent])
+        messages = [message for _, message in sent]
+        return Upload(reference + arrived, wanted - arrived, [len(m) + self.beside for m in messages], messages)
+
+    def receive(self, down: State, share: Scalar, arrived: Vector, path: Scalar | None) -> State:
+        """The upload that the server makes of what a device's message stands for, measured from the device's start."""
+        start = self.algorithm.problem(down, self._fresh, share).start
+        return self.upload(down, share, Solution(start + arrived.to(start), path))
+
+    def upload(self, down: State, share: Scalar, seen: Solution) -> State:
+        """What a method uploads of the model that the server sees, or of several stacked."""
+        rows = seen.theta.shape[:-1]
+        fresh = {name: vector.expand(*rows, *vector.shape) for name, vector in self._fresh.items()}
+        return self.algorithm.report(down, fresh, share, seen)[1]
 
 
 def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
