@@ -261,3 +261,25 @@ def test_a_ledger_of_the_round_before_finds_its_sites(few: Stored, logistic: nn.
         again.round()
         require_common(deployed, again)
     assert again.journal.history[-1]["active"] == [0, 1, 2]
+
+
+def test_a_round_that_could_not_be_written_leaves_the_broadcasts_as_they_were(
+    few: Stored, logistic: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full for a moment: nobody was counted, so nobody has heard anything."""
+    undisturbed = town(tmp_path / "undisturbed", few, logistic)
+    undisturbed.run(rounds=4)
+    deployed = town(tmp_path / "disturbed", few, logistic)
+    server = deployed.server(rounds=4)
+    admit(server.desk)
+    server.round()
+    with monkeypatch.context() as patch:
+        patch.setattr(server.journal, "count", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        with pytest.raises(OSError, match="no space"):
+            server.round()
+    require_common(deployed, server)
+    for _ in range(3):
+        server.round()
+        require_common(deployed, server)
+    server.journal.close(feddyn.load(tmp_path / "undisturbed" / "server").status)
+    assert torch.equal(deployed.theta(), undisturbed.theta())

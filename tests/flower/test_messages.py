@@ -17,14 +17,14 @@ from safetensors.numpy import save
 from torch import nn
 
 import feddyn
-from feddyn import RandomK
+from feddyn import Quantized, RandomK
 from feddyn.data.stored import Stored
 from feddyn.flower import ledger as ledgers
 from feddyn.flower.arithmetic import Arithmetic, tensors
 from feddyn.flower.letters import BadLetterError, Letter, message
 from feddyn.flower.membership import admit
 from feddyn.models.flat import FlatModel
-from feddyn.wire.base import CHECKSUM, Compressor, checksum
+from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
 from feddyn.wire.bits import count
 from tests.conftest import make_logistic
 from tests.flower.test_compressed import FEW, FOUR, STOCHASTIC, require_common, town
@@ -113,6 +113,22 @@ def test_hostile_bytes_take_no_more_memory_than_a_few_models() -> None:
         tracemalloc.stop()
         assert peak < 20 * arithmetic.initial.nbytes
     assert refused > 40
+
+
+def test_messages_that_are_too_long_are_not_even_read(logistic: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    arithmetic = Arithmetic(feddyn.FedDyn(0.1), FlatModel(logistic), FOUR)
+    down = arithmetic.algorithm.broadcast(arithmetic.begin())
+    read: list[int] = []
+
+    def decode(_: Compressor, text: bytes, sizes: Sizes) -> None:
+        read.append(len(text))
+        raise feddyn.InputError("nonsense")
+
+    monkeypatch.setattr(Quantized, "decode", decode)
+    for length, seen in ((10**6, []), (10**3, [10**3])):
+        with pytest.raises(BadLetterError):
+            arithmetic.received(Letter("done", {}, {"message": message(bytes(length))}), down, 1.0)
+        assert read == seen
 
 
 def test_a_broadcast_that_was_altered_is_refused_by_the_site(few: Stored, logistic: nn.Module, tmp_path: Path) -> None:
