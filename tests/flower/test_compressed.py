@@ -187,9 +187,12 @@ def test_a_crash_at_every_call_that_changes_a_file(
         shutil.rmtree(disturbed.root)
 
 
-def test_who_was_away_and_who_joins_late_hold_the_same_model(few: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", METHODS[:2], ids=lambda method: type(method).__name__)
+def test_who_was_away_and_who_joins_late_hold_the_same_model(
+    method: feddyn.Algorithm, few: Stored, logistic: nn.Module, tmp_path: Path
+) -> None:
     """After forty rounds both are sent w - theta^0 whole; theta^0 is sent to who joins late, and to nobody else."""
-    deployed = town(tmp_path, few, logistic, open=["site-0", "site-1"])
+    deployed = town(tmp_path, few, logistic, method, open=["site-0", "site-1"])
     server = deployed.server(rounds=99)
     for round in range(KEPT + 12):
         if round == 2:
