@@ -222,7 +222,7 @@ def test_devices_without_a_state_have_error_feedback(method: feddyn.Algorithm) -
     unsent = meant = arrived = torch.zeros(2, 40, dtype=torch.float64)
     for t in range(30):
         found = torch.randn(2, 40, generator=generator, dtype=torch.float64)
-        seen, rest, lengths = uplink.send(theta, found, unsent, [2 * t, 2 * t + 1])
+        seen, rest, lengths, _ = uplink.send(theta, found, unsent, [2 * t, 2 * t + 1])
         assert rest is not None
         unsent = rest
         meant, arrived = meant + found, arrived + seen
