@@ -51,7 +51,7 @@ def run(
         sent_server = server
         if common:
             sent = common.broadcast(down, t)
-            down, sent_server = sent.down, server | {name: sent.down[name] for name in algorithm.as_sent}
+            down, sent_server = sent.down, server | {name: sent.down[name] for name in algorithm.as_sent or ()}
             common.commit(sent, asked.tolist())
         if len(who) == 0:
             continue

@@ -153,7 +153,9 @@ def test_carried_is_as_if_devices_had_moved_from_the_broadcast(method: feddyn.Al
     whole = after(wanted, server)
     down = wanted | {model: wanted[model] - unsent}
     none = {name: torch.zeros_like(v) for name, v in wanted.items()}
-    found = method.carry(after(down, server | {name: down[name] for name in method.as_sent}), none | {model: unsent})
+    found = method.carry(
+        after(down, server | {name: down[name] for name in method.as_sent or ()}), none | {model: unsent}
+    )
     for name, vector in whole.items():
         assert torch.allclose(found[name], vector, rtol=0, atol=1e-12), name
 

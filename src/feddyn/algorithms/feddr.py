@@ -42,6 +42,7 @@ class FedDR(Algorithm):
 
     alpha: Scalar
     relax: Scalar = 1.0
+    as_sent = ()
     remembers_unsent = True
     remedy = (
         "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device), or a smaller relax"

@@ -29,6 +29,7 @@ class Scaffold(Algorithm):
     """SCAFFOLD; it has no parameters of its own and needs a solver that reports its path."""
 
     needs_path: ClassVar[bool] = True
+    as_sent = ()
     carries = ("theta",)
     remembers_unsent = True
 

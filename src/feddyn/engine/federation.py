@@ -174,6 +174,11 @@ class Federation:
         return dict(zip(self.trainer.norms, self._norms.tolist(), strict=True))
 
     @property
+    def broadcast_norms(self) -> Figures:
+        """Of the last broadcast, where it was compressed: the lengths of what was `sent` and of what was `unsent`."""
+        return self.wires.norms
+
+    @property
     def ever_active(self) -> list[int]:
         """The devices that were active at any time, in order."""
         return sorted(self.store.slots)

@@ -12,8 +12,7 @@ from typing import final
 from feddyn.algorithms.base import State
 from feddyn.flower.arithmetic import Arithmetic, arrays, tensors
 from feddyn.flower.letters import Array, Vectors, message
-from feddyn.wire.common import CommonModel
-from feddyn.wire.downlink import Sent, send
+from feddyn.wire.downlink import Sent, common_model, send
 
 START = "start"
 """theta^0, in the ledger, at a site and in a letter to a site that joins late."""
@@ -30,8 +29,7 @@ class Broadcasts:
         vectors = tensors(kept or {})
         # a model of somebody's own may begin elsewhere in every session; theta^0 is that of the first
         self._start = vectors.get(START, self._start)
-        start = self._algorithm.broadcast(self._algorithm.server(self._start))
-        self._common = CommonModel(arithmetic.downlink, arithmetic.sizes, start, devices=0)
+        self._common = common_model(self._algorithm, arithmetic.downlink, arithmetic.sizes, self._start, devices=0)
         if kept:
             self._common.restore(round, vectors)
 

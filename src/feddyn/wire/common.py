@@ -38,10 +38,12 @@ class Message(NamedTuple):
 
 
 class Broadcast(NamedTuple):
-    """A broadcast: what devices have of it, the sums of all until then, and the messages by name."""
+    """A broadcast: what devices have of it, the sums of all until then, its own parts of these, and the messages by
+    name."""
 
     down: State
     moved: dict[str, Vector]
+    changes: dict[str, Vector]
     messages: dict[str, Message]
 
 
@@ -60,15 +62,15 @@ class CommonModel:
     def broadcast(self, wanted: State, seed: int) -> Broadcast:
         """Send what brings the common model nearer to what the server wants devices to have; nothing is kept of it
         until it is committed."""
-        down, moved, messages = dict(wanted), {}, {}
+        down, moved, changes, messages = dict(wanted), {}, {}, {}
         for number, (name, before) in enumerate(self.moved.items()):
             start, target = self.start[name], wanted[name]
             data = self.compressor.encode(target - common(start, before), self.sizes, seed + number)
-            change = self.compressor.decode(data, self.sizes).to(before)
+            change = changes[name] = self.compressor.decode(data, self.sizes).to(before)
             after = before + change
             moved[name], messages[name] = after, Message(data, torch.equal(after - change, before), before.cpu())
             down[name] = common(start, after)
-        return Broadcast(down, moved, messages)
+        return Broadcast(down, moved, changes, messages)
 
     def lengths(self, sent: Broadcast, devices: Sequence[int]) -> list[int]:
         """How many bytes each of some devices is sent, so that it has heard this broadcast too."""

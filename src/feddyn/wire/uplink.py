@@ -43,8 +43,14 @@ class Uplink:
         """Whether what uploads are measured from depends on the device's state, so that a server of real devices, which
         does not have that, could not read them."""
         self.compressor, self.algorithm, self.sizes = compressor, algorithm, sizes
-        self.feedback = not algorithm.remembers_unsent
         self._fresh, down = algorithm.device(theta), algorithm.broadcast(algorithm.server(theta))
+        if algorithm.remembers_unsent is None and self._fresh:
+            raise InputError(
+                f"{type(algorithm).__name__}: uploads can only be compressed where the method says whether a device's "
+                "state, computed from what the server sees, asks again for what was not sent: remembers_unsent = True, "
+                "as in FedDyn, or False (docs/compression.md)"
+            )
+        self.feedback = not algorithm.remembers_unsent
         upload = self.upload(down, 1.0, Solution(theta, 1.0))
         numbers = [vector for vector in upload.values() if vector.numel() != theta.numel()]
         self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
