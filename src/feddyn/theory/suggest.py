@@ -69,7 +69,7 @@ class Advice:
         lines += [f"exact minimisation on devices, where it was fastest on quadratics: alpha = {low:.2g} to {high:.2g}"]
         lines += [f"SGD on devices, the paper's experiments: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
         lines += ["with SGD, search the last range first (feddyn sweep); docs/theory.md says why they are so far apart"]
-        if self.P <= FEW * self.m:
+        if self.P / self.m <= FEW:
             lines += [
                 f"{self.P} of {self.m} are few: search up to 0.25, and try FedDynM (name = 'feddynm', momentum 0.5)"
             ]
