@@ -60,9 +60,9 @@ def run(
         found = seen = solved.theta[who]
         if up:
             error = unsent[who] if up.feedback or way == "extra feedback" else None
-            reference = algorithm.reference(down, devices)
-            reference = problem.start if reference is None else reference[who]
-            seen, rest, _ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
+            reference = up.reference(down, devices, losses.share, solved.path)
+            reference = reference if reference.dim() == 1 else reference[who]
+            seen, rest, *_ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
             if rest is not None:
                 unsent[who] = rest
         state, share = {name: vectors[who] for name, vectors in devices.items()}, losses.share[who]

@@ -122,10 +122,10 @@ class Algorithm(ABC):
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
 
-    def reference(self, down: State, device: State) -> Vector | None:
-        """The model of which the server knows the upload before it hears of the device, and from which compressed
-        uploads are measured; None: where the device starts. Only a method whose upload depends on the device's state
-        has another one, for which that upload is 0."""
+    def reference(self, down: State, device: State, path: Scalar | None) -> Vector | None:
+        """The model of which the server knows the upload before it hears of the device, which walked a `path` of that
+        length, and from which compressed uploads are measured; None: where the device starts. A method has another one
+        where its upload depends on the device's state, or what it sums up is a difference to something else."""
         return None
 
     def carry(self, server: State, unsent: State) -> State:

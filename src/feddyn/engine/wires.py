@@ -9,7 +9,8 @@ from feddyn.algorithms.base import Algorithm, State, Vector
 from feddyn.engine.links import Answers
 from feddyn.round.seeds import integer
 from feddyn.wire.base import Compressor, Sizes
-from feddyn.wire.common import Broadcast, CommonModel
+from feddyn.wire.common import CommonModel
+from feddyn.wire.downlink import Sent, send
 
 COMMON, UPLOADED = "common.", "uploaded"
 """Names of vectors in a checkpoint: the beginning of the common model's, and the mean length of an upload."""
@@ -20,15 +21,6 @@ class Traffic(NamedTuple):
 
     counted: int
     in_vain: int
-
-
-class Sent(NamedTuple):
-    """What devices have of a broadcast, what they have not, and the server as it is where it takes that for its own."""
-
-    down: State
-    server: State
-    unsent: State
-    broadcast: Broadcast | None
 
 
 class Crossed(NamedTuple):
@@ -63,16 +55,7 @@ class Wires:
 
     def send(self, round: int, server: State) -> Sent:
         """The broadcast of a round; nothing is kept of it until it is committed."""
-        wanted = self.algorithm.broadcast(server)
-        if self.common is None:
-            return Sent(wanted, server, {}, None)
-        found = self.common.broadcast(wanted, integer(self.seed, "downlink", round))
-        server = server | {name: found.down[name] for name in self.algorithm.as_sent}
-        return Sent(found.down, server, {name: wanted[name] - found.down[name] for name in found.moved}, found)
-
-    def carried(self, sent: Sent, server: State) -> State:
-        """The server's next state, with what devices were not sent."""
-        return self.algorithm.carry(server, sent.unsent) if sent.broadcast else server
+        return send(self.algorithm, self.common, server, integer(self.seed, "downlink", round))
 
     def downloads(self, sent: Sent, answers: Answers) -> Traffic:
         """What devices are sent, each what it needs."""

@@ -2,6 +2,7 @@
 
 LABELS = {
     "feddyn": "FedDyn",
+    "feddynm": "FedDynM",
     "scaffold": "SCAFFOLD",
     "fedavg": "FedAvg",
     "fedprox": "FedProx",

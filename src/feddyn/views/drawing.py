@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 COLORS = {
     "FedDyn": "#c1272d",
+    "FedDynM": "#f08a8f",
     "SCAFFOLD": "#0071bc",
     "FedAvg": "#2e8b57",
     "FedProx": "#b8860b",
