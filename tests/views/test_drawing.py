@@ -4,7 +4,7 @@ import pytest
 
 from feddyn.records.labels import LABELS
 from feddyn.settings.names import ALGORITHMS, METHODS
-from feddyn.views.drawing import COLORS, PALETTE, figure, goal, legend, scale, styles
+from feddyn.views.drawing import COLORS, PALETTE, figure, goals, legend, scale, styles
 
 
 def test_every_method_is_written_in_one_way_and_has_a_colour() -> None:
@@ -63,8 +63,9 @@ def test_a_target_says_its_value_and_takes_no_room_where_it_is_out_of_sight() ->
     canvas = figure(4, 3)
     axes = canvas.add_subplot()
     axes.plot([1, 2], [0.97, 0.98])
-    goal(axes, 0.5)
+    goals(axes, [0.5, 0.975, 0.976])
     axes.set_ylim(0.96, 0.99)
     canvas.draw_without_rendering()
-    assert [text.get_text() for text in axes.texts] == ["target 0.5"]
+    said = [(text.get_text(), text.get_verticalalignment()) for text in axes.texts]
+    assert said == [("target 0.976", "bottom"), ("target 0.975", "top"), ("target 0.5", "bottom")]
     assert axes.get_window_extent().height > 2 * canvas.dpi

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from feddyn.metrics import Better
 from feddyn.records.reader import RunRecord
 from feddyn.reports.records import Group
-from feddyn.views.drawing import COLORS, figure, goal, legend, scale, styles
+from feddyn.views.drawing import COLORS, figure, goals, legend, scale, styles
 from feddyn.views.naming import named
 from feddyn.views.tables import visible
 
@@ -34,8 +34,7 @@ def convergence(
         values = [line["models"][model][metric] for line in lines]
         axes.plot([line["transmitted"] for line in lines], values, label=label, linewidth=1.4, **looks[label])
         every += values
-    if target is not None:
-        goal(axes, target)
+    goals(axes, [] if target is None else [target])
     scale(axes, better, every)
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
     axes.set_ylabel(named(metric, model))
@@ -66,13 +65,12 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
         if len(records) > 1:
             least, most = ([end(values[number]) for number in rounds] for end in (min, max))
             axes.fill_between(rounds, least, most, color=looks[label]["color"], alpha=0.2, linewidth=0)
-    for target in group.targets:
-        goal(axes, target)
+    goals(axes, group.targets)
     if first.better == "higher":
         top = max(*group.targets, *(curve.record.best for curve in group.curves), 0.0)
         # the steep first tenth of a curve would hide what happens near the targets
         lowest = min(curve.record.figures[len(curve.record.figures) // 10] for curve in group.curves)
-        margin = 0.005 + 0.03 * (top - lowest)
+        margin = 0.005 + 0.05 * (top - lowest)
         axes.set_ylim(lowest - margin, top + margin)
     scale(axes, first.better, (value for curve in group.curves for value in curve.record.figures))
     axes.set_title(visible(group.name), fontsize=9, parse_math=False)

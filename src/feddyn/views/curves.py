@@ -6,7 +6,7 @@ from feddyn.errors import InputError, nearest
 from feddyn.metrics import directions
 from feddyn.records.recorded import Recorded
 from feddyn.views.differences import method
-from feddyn.views.drawing import figure, goal, legend, scale, styles
+from feddyn.views.drawing import figure, goals, legend, scale, styles
 from feddyn.views.naming import MODELS, named
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def of_run(run: Recorded, metric: str | None = None) -> "Figure":
 
 
 def _finish(axes: "Axes", target: float | None) -> None:
-    if target is not None:
-        goal(axes, target)
+    goals(axes, [] if target is None else [target])
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
     legend(axes)

@@ -1,7 +1,7 @@
 """What all figures share: an empty one, the methods' colours, labelled targets, and labels in which nothing is a
 formula."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +78,13 @@ def scale(axes: "Axes", better: Better, values: Iterable[float]) -> None:
         axes.set_yscale("log")
 
 
-def goal(axes: "Axes", target: float) -> None:
-    """A line at a target, with its value."""
-    axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--")
-    words, across = f"target {target:.4g}", axes.get_yaxis_transform()
-    how = {"fontsize": 7, "color": "0.3", "ha": "right", "va": "bottom"}
-    axes.text(0.99, target, words, how, transform=across, clip_on=True)  # a target out of sight needs no room
+def goals(axes: "Axes", targets: Sequence[float]) -> None:
+    """Lines at targets, with their values; of two neighbours, one is named below its line."""
+    for place, target in enumerate(sorted(targets, reverse=True)):
+        axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--")
+        how = {"fontsize": 7, "color": "0.3", "ha": "right", "va": "top" if place % 2 else "bottom"}
+        words, across = f"target {target:.4g}", axes.get_yaxis_transform()
+        axes.text(0.99, target, words, how, transform=across, clip_on=True)  # one out of sight needs no room
 
 
 def legend(axes: "Axes", fontsize: float = 8) -> None:

@@ -11,3 +11,14 @@ def named(metric: str, model: str) -> str:
     'accuracy (mean of all devices)'
     """
     return f"{metric} ({MODELS.get(model, model)})"
+
+
+def whose(model: str) -> str:
+    """A model of a run.
+
+    >>> whose("server"), whose("all"), whose("best")
+    ("the server's model", "the mean of all devices' models", 'the best model')
+    """
+    if model in ("active", "all"):
+        return f"the {MODELS[model]}' models"
+    return "the server's model" if model == "server" else f"the {model} model"
