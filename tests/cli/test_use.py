@@ -61,7 +61,7 @@ def test_other_data_from_an_npz_file(folder: Path, say: Say, tmp_path: Path) -> 
     assert row.split("|")[2].strip() == f"{worst_tenth(single, 'higher'):.4f}" == f"{min(single):.4f}"
     assert "clinic 9" in out
     np.savez(tmp_path / "alone.npz", x=other.x.numpy(), y=other.y.numpy())
-    assert "devices" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
+    assert "own samples" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
 
 
 @real
