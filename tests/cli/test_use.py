@@ -61,7 +61,7 @@ def test_other_data_from_an_npz_file(folder: Path, say: Say, tmp_path: Path) -> 
     assert row.split("|")[2].strip() == f"{worst_tenth(single, 'higher'):.4f}" == f"{min(single):.4f}"
     assert "clinic 9" in out
     np.savez(tmp_path / "alone.npz", x=other.x.numpy(), y=other.y.numpy())
-    assert "devices" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
+    assert "own samples" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
 
 
 @real
@@ -90,7 +90,7 @@ def test_data_that_cannot_be_used_is_one_sentence(folder: Path, say: Say, tmp_pa
 def test_an_exported_state_dict_is_the_model(folder: Path, say: Say, tmp_path: Path, name: str) -> None:
     code, out, _ = say("export", folder, "--to", tmp_path / name, "--model", "server")
     assert code == 0
-    assert out == f"the server model: {tmp_path / name}\n"
+    assert out == f"the server's model: {tmp_path / name}\n"
     file = tmp_path / name
     state = torch.load(file, weights_only=True) if file.suffix == ".pt" else load_file(file)
     net = nn.Sequential(nn.Flatten(), nn.Linear(30, 5)).double()

@@ -177,7 +177,7 @@ def test_what_is_not_there_is_said_with_the_way_out(
     assert "model.py has no 'f2'; known: Metric, Net, counts, f1" in capsys.readouterr().err
     assert feddyn_("run", setting, "--workers", 1, "--set", "rounds=1", "--out", "run") == 0
     shown = repr(feddyn.load("run"))
-    assert shown.startswith("Run(FedDyn, finished, 1 of 1 rounds, f1 of the all model 0.")
+    assert shown.startswith("Run(FedDyn, finished, 1 of 1 rounds, f1 (mean of all devices) 0.")
     assert shown.endswith(", run)")
     capsys.readouterr()
     assert feddyn_("evaluate", "run", "--data", "nope.csv") == 2

@@ -9,6 +9,7 @@ from dataclasses import replace
 from feddyn.doctor.evidence import Evidence, Finding, early_late
 from feddyn.metrics import best, directions
 from feddyn.records.layout import Status
+from feddyn.views.naming import named
 
 GROWTH = 1.5
 """Factor, early to late, from which on a norm is growing; in sound runs whose loss no longer falls it is below 1.1."""
@@ -181,7 +182,7 @@ def plateau(evidence: Evidence) -> Finding | None:
     others = f", another {' or '.join(own)} (feddyn sweep)" if own else ""
     return Finding(
         "plateau",
-        f"the {metric} of the {model} model has hardly improved since round {since}",
+        f"{named(metric, model)} has hardly improved since round {since}",
         {f"{metric}": f"{first:.4g} -> {before:.4g} in two thirds of the run, {whole:.4g} in all of it"},
         f"ending sooner; or a smaller step late in the run (solver.lr_decay, solver.schedule){others}, a larger model",
     )
