@@ -31,7 +31,7 @@ SLOW = (
     "data/test_federations.py::test_real_images",
     "runs/test_compression.py::test_feddyn_finds_the_optimum_with_both_ways_compressed_and_uploads_lost",
     "wire/test_theory.py::test_feddyn_finds_the_optimum_and_keeps_its_invariant",
-    "wire/test_theory.py::test_methods_of_control_variates_find_it_with_compressed_uploads",
+    "wire/test_theory.py::test_wrong_ways_fail_the_same_test",
     "data/test_huggingface.py::test_flowers_partitioners_make_the_devices",
     "data/test_partition.py::test_a_large_split_is_fast",
     "data/test_partition.py::test_bad_splits_are_refused",
