@@ -150,7 +150,6 @@ def test_every_file_that_commands_read_is_there(far: Callable[..., str]) -> None
     assert "mnist" in far("feddyn", "data", "list")
     assert "leaderboard.md" in far("feddyn", "leaderboard", "--show-only")
     far("feddyn", "init", "mine")
-    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
     assert "FedDyn" in far("feddyn", "run", "mine/setting.toml", "--set", "rounds=1")
     pytest.importorskip("flwr", reason="there is no Flower: pip install 'feddyn[flower]'")
     far("python", "-c", f"open('my.toml', 'w').write({SETTING!r})")
