@@ -162,7 +162,7 @@ def test_a_source_of_ones_own_gets_paths_from_its_settings_folder(mine: Path) ->
 def test_a_plain_installation_runs_the_start(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (named,) = plans(read(mine / "setting.toml"), folder=mine)
-    assert named.plan.population.sizes == [112] * 6
+    assert named.plan.population.total == 6 * 112
 
 
 def test_what_is_not_there_is_said_with_the_way_out(
