@@ -44,7 +44,7 @@ bench: .venv/peers
 notebook: .venv/installed
 	$(BIN)/python -m tests.test_notebook
 
-# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods.
+# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods; and the short paper's.
 results: .venv/installed
 	$(BIN)/python -m benchmarks.results
 
