@@ -133,3 +133,11 @@ def test_every_public_name_has_an_entry(site: Path, pages: dict[Path, Html]) -> 
         address, _, anchor = places[f"feddyn.{name}"].partition("#")
         assert anchor in pages[site / address].anchors, name
         assert anchor.rpartition(".")[2] == name.rpartition(".")[2]
+
+
+def test_the_index_says_what_every_name_is(site: Path) -> None:
+    """A first sentence of a word or two, or about inheritance, says nothing."""
+    text = (site / "api" / "index.html").read_text()
+    said = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td>([^\n]*)</td>\s*</tr>", text)]
+    assert len(said) > 60
+    assert not [words for words in said if len(words.split()) < 3 or words.startswith("Final classes")]
