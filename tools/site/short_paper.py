@@ -7,7 +7,8 @@ from typing import Any
 
 from mkdocs.structure.pages import Page
 
-BIBLIOGRAPHY = Path(__file__).parents[2] / "joss" / "paper.bib"
+ROOT = Path(__file__).parents[2]
+BIBLIOGRAPHY = ROOT / "joss" / "paper.bib"
 ENTRY = re.compile(r"^@\w+\{([\w-]+),\n(.*?)^\}$", re.DOTALL | re.MULTILINE)
 FIELD = re.compile(r"^  (\w+) *= \{(.*)\},?$", re.MULTILINE)
 ACCENTED = re.compile(r"\{?\\(['\"`^~])\{?(\w)\}?\}?")
@@ -23,8 +24,14 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str | None:
     entries = {key: dict(FIELD.findall(fields)) for key, fields in ENTRY.findall(BIBLIOGRAPHY.read_text())}
     text = re.sub(r"^#", "##", markdown, flags=re.MULTILINE)
     text = re.sub(r"\[@([\w-]+)\]", lambda found: f"([{_short(entries[found[1]])}](#{found[1]}))", text)
-    text = re.sub(r"`((?:docs/[\w/-]+|README)\.md)`", r"[\1](../\1)", text)
+    text = re.sub(r"!\[([^]]+)\]\(.+?\)", r"\g<0>\n\n*\1*", text)  # a caption stands below its figure
+    text = re.sub(r"`((?:docs/[\w/-]+|README)\.md)`", lambda found: f"[{_title(found[1])}](../{found[1]})", text)
     return "\n\n".join([f"# {title}", text.strip(), *(_whole(key, fields) for key, fields in entries.items())])
+
+
+def _title(path: str) -> str:
+    """The heading of a text of the repository."""
+    return "README" if path == "README.md" else (ROOT / path).read_text().splitlines()[0].removeprefix("# ")
 
 
 def _plain(words: str) -> str:
