@@ -44,6 +44,7 @@ SLOW = (
     "engine/test_ranks.py",
     "engine/test_workers.py::test_the_number_of_workers_does_not_change_a_bit",
     "engine/test_workers.py::test_workers_that_are_killed_are_replaced_and_nothing_is_lost",
+    "flower/test_compressed.py::test_a_crash_at_every_call_that_changes_a_file",
     "flower/test_processes.py",
     "flower/test_protocol.py::test_a_crash_at_every_call_that_changes_a_file",
     "paper/test_study.py::test_runs_side_by_side_are_the_same_runs",

@@ -88,7 +88,7 @@ def _models(run: Recorded) -> Table:
 
 def _norms(run: Recorded) -> Table | None:
     rows = []
-    for kind, whose in (("norms", "server"), ("devices", "devices, mean")):
+    for kind, whose in (("norms", "server"), ("devices", "devices, mean"), ("broadcast", "broadcast")):
         for name in run.history[-1].get(kind, {}) if run.history else ():
             values = [line[kind][name] for line in run.history if name in line.get(kind, {})]
             rows.append([whose, name, figure(values[0]), figure(values[-1]), sparkline(values)])

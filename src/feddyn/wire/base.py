@@ -61,10 +61,10 @@ class Compressor(ABC):
         reader.end()
         return torch.from_numpy(vector)
 
-    def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, int]:
-        """What arrives of a vector, of its type and on its device, and the length of the message that carried it."""
+    def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, bytes]:
+        """What arrives of a vector, of its type and on its device, and the message that carried it."""
         message = self.encode(vector, sizes, seed)
-        return self.decode(message, sizes).to(vector), len(message)
+        return self.decode(message, sizes).to(vector), message
 
 
 def checksum(body: bytes, name: str = "") -> bytes:
