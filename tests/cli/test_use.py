@@ -149,7 +149,6 @@ def rows(clinic: Path, columns: slice) -> str:
 
 def test_a_table_is_encoded_as_the_runs_own_was(clinic: Path, say: Say) -> None:
     """All rows of the run's table again: with the hospitals, without them, and without the labels."""
-    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
     run = feddyn.load(clinic / "run")
     (clinic / "all.csv").write_text(rows(clinic, slice(0, None)))
     (clinic / "nobodys.csv").write_text(rows(clinic, slice(1, None)))

@@ -27,7 +27,10 @@ CHECKSUM = 4
 
 
 class Compressor(ABC):
-    """Final classes implement it; none extends another. Equal compressors read each other's messages."""
+    """Turns vectors into shorter messages, and messages into vectors that are close to them.
+
+    Final classes implement it; none extends another. Equal compressors read each other's messages.
+    """
 
     @abstractmethod
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
