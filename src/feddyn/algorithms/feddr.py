@@ -23,7 +23,7 @@ out (with y_k = theta^{t-1} at the first activity, the server's model overshot a
 
 Unequal devices, as in FedDyn: alpha_k = alpha / share_k, and means that are not weighted, so that the fixed point is
 the optimum of the pooled loss. The equations are from memory of the paper and were checked by what they have to do
-(fixed point, invariant, limits); the authors' code was not read.
+(fixed point, invariant, limits); docs/methods/feddr.md says where the authors' code differs.
 """
 
 from dataclasses import dataclass
