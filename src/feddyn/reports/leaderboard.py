@@ -72,7 +72,9 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
         ended = {seed: record for seed, record in records.items() if record is not None}
         if ended:
             tried = dict(_lists(contest.methods[label].space))
-            said = [f"{key.partition('.')[2]} {v:g}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
+            names = [key.partition(".")[2] for key in tuned]
+            short = {key: key if names.count(name) > 1 else name for key, name in zip(tuned, names, strict=True)}
+            said = [f"{short[key]} {v:g}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
             found.append(Standing(label, ", ".join(said) or "-", board.model, ended))
     up = _better(found) == "higher"
     return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
