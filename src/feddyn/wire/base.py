@@ -10,7 +10,7 @@ which is all that the rule 'both sides use what was really sent' asks for (docs/
 
 import zlib
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,16 @@ import torch
 
 from feddyn.algorithms.base import Vector
 from feddyn.errors import InputError
-from feddyn.wire.bits import Reader
+from feddyn.wire.bits import Reader, refusal
 
-Numbers: TypeAlias = npt.NDArray[np.float64]
+Numbers: TypeAlias = npt.NDArray[np.floating[Any]]
+"""Floats of 32 or 64 bits."""
 Sizes: TypeAlias = tuple[int, ...]
 """The numbers of parameters of a model's layers, in their order: how a vector is cut where scales are `per` layer."""
 CHECKSUM = 4
+CODED = 0
+"""The first byte of a message that a compressor wrote. Where the vector as it is would be shorter, that is sent, after
+the bytes of one of its numbers."""
 
 
 class Compressor(ABC):
@@ -31,7 +35,7 @@ class Compressor(ABC):
 
     @abstractmethod
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
-        """The message of a vector of finite numbers; `seed` is for what is random in it."""
+        """The message of a vector of finite numbers, of float32 or float64; `seed` is for what is random in it."""
 
     @abstractmethod
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
@@ -41,10 +45,14 @@ class Compressor(ABC):
         """A message with its checksum."""
         if vector.dim() != 1 or vector.numel() != sum(sizes):
             raise InputError(f"a vector of shape {tuple(vector.shape)} is not one of the {sum(sizes)} parameters")
-        numbers = vector.detach().cpu().numpy().astype(np.float64)
+        if vector.dtype not in (torch.float32, torch.float64):
+            raise InputError(f"a vector of {vector.dtype} cannot be compressed: train the model in float32 or float64")
+        numbers = vector.detach().cpu().numpy()
         if not np.isfinite(numbers).all():
             raise InputError("a vector with a number that is none (NaN or infinite) cannot be sent: has it diverged?")
-        body = self.write(numbers, sizes, seed)
+        body = bytes([CODED]) + self.write(numbers, sizes, seed)
+        if len(body) > 1 + numbers.nbytes:
+            body = bytes([numbers.itemsize]) + numbers.astype(f"<f{numbers.itemsize}").tobytes()
         return body + checksum(body, repr(self))
 
     def decode(self, message: bytes, sizes: Sizes) -> Vector:
@@ -54,9 +62,14 @@ class Compressor(ABC):
         if len(message) < CHECKSUM or message[-CHECKSUM:] != checksum(body, repr(self)):
             raise InputError("the message was cut off or altered, or is of another compressor: send it again")
         reader = Reader(body)
-        vector = self.read(reader, sizes)
+        if (kind := reader.byte()) == CODED:
+            vector = self.read(reader, sizes)
+        elif kind in (4, 8):
+            vector = reader.floats(sum(sizes), f"f{kind}")
+        else:
+            raise refusal(f"floats of {kind} bytes")
         reader.end()
-        return torch.from_numpy(vector)
+        return torch.from_numpy(vector).double()
 
     def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, int]:
         """What arrives of a vector, of its type and on its device, and the length of the message that carried it."""

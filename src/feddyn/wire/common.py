@@ -84,18 +84,22 @@ class CommonModel:
         """What a device is sent of a vector that has missed so many broadcasts, with this one."""
         history = [*(messages[name] for messages in self.history), sent.messages[name]]
         now = before = sent.moved[name].cpu()
-        found, apart, exact = dict[int, bytes](), b"", True
+        found, apart, length, exact = dict[int, bytes](), list[bytes](), 0, True
         for number, message in enumerate(reversed(history[-max(missed) :]), 1):
-            apart = count(len(message.data)) + message.data + apart
+            apart += [message.data, count(len(message.data))]
+            length += len(apart[-1]) + len(apart[-2])
             exact &= message.exact
             if exact and max(missed) > 1:
                 known = message.before
                 before = before - self.compressor.decode(message.data, self.sizes) if known is None else known
             if number in missed:
-                found[number] = _sealed(APART, number, apart)
+                total = None
                 if exact and number > 1 and torch.equal(before + (added := now - before), now):
-                    total = _sealed(SUM, number, write_exactly(added.numpy(), self.sizes))
-                    found[number] = min(found[number], total, key=len)
+                    total = write_exactly(added.numpy(), self.sizes)
+                if total is not None and len(total) < length:
+                    found[number] = _sealed(SUM, number, total)
+                else:
+                    found[number] = _sealed(APART, number, b"".join(reversed(apart)))
         if rest := set(missed) - set(found):
             whole = _sealed(WHOLE, 0, write_exactly(now.numpy(), self.sizes))
             found |= dict.fromkeys(rest, whole)
