@@ -8,7 +8,7 @@ import torch
 from feddyn.algorithms.base import Algorithm, State, Vector
 from feddyn.engine.links import Answers
 from feddyn.round.seeds import integer
-from feddyn.wire.base import Compressor, Sizes
+from feddyn.wire.base import Compressor, Sizes, models_broadcast
 from feddyn.wire.common import Broadcast, CommonModel
 
 COMMON, UPLOADED = "common.", "uploaded"
@@ -59,7 +59,8 @@ class Wires:
         self._raw, self._compressed = _raw(upload), compressed
         self._upload_length = torch.zeros(1, dtype=torch.float64)
         start = algorithm.broadcast(algorithm.server(initial))
-        self.common = CommonModel(downlink, sizes, start, devices) if downlink else None
+        models = models_broadcast(algorithm, initial)
+        self.common = CommonModel(downlink, sizes, start, devices, models) if downlink else None
 
     def send(self, round: int, server: State) -> Sent:
         """The broadcast of a round; nothing is kept of it until it is committed."""

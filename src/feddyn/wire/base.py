@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from feddyn.algorithms.base import Vector
+from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.errors import InputError
 from feddyn.wire.bits import Reader, refusal
 
@@ -26,8 +26,8 @@ Sizes: TypeAlias = tuple[int, ...]
 """The numbers of parameters of a model's layers, in their order: how a vector is cut where scales are `per` layer."""
 CHECKSUM = 4
 CODED = 0
-"""The first byte of a message that a compressor wrote. Where the vector as it is would be shorter, that is sent, after
-the bytes of one of its numbers."""
+"""The first byte of a message that a compressor wrote. Where the vector as it is would not be longer, that is sent,
+after the number of bytes of each of its numbers."""
 
 
 class Compressor(ABC):
@@ -51,7 +51,7 @@ class Compressor(ABC):
         if not np.isfinite(numbers).all():
             raise InputError("a vector with a number that is none (NaN or infinite) cannot be sent: has it diverged?")
         body = bytes([CODED]) + self.write(numbers, sizes, seed)
-        if len(body) > 1 + numbers.nbytes:
+        if len(body) >= 1 + numbers.nbytes:
             body = bytes([numbers.itemsize]) + numbers.astype(f"<f{numbers.itemsize}").tobytes()
         return body + checksum(body, repr(self))
 
@@ -80,3 +80,16 @@ class Compressor(ABC):
 def checksum(body: bytes, name: str = "") -> bytes:
     """The end of a message, which another message or another sender's name do not have."""
     return zlib.crc32(body, zlib.crc32(name.encode())).to_bytes(CHECKSUM, "little")
+
+
+def models_broadcast(algorithm: Algorithm, theta: Vector) -> tuple[str, ...]:
+    """Which vectors of a broadcast are of the model's size; numbers beside them are sent as they are.
+
+    >>> from feddyn.algorithms import AdaBest
+    >>> models_broadcast(AdaBest(0.1, 0.5), torch.zeros(1))
+    ('theta',)
+    """
+    if theta.numel() == 1:  # where a model is one number, only a larger one tells the two apart
+        theta = theta.repeat(2)
+    down = algorithm.broadcast(algorithm.server(theta))
+    return tuple(name for name, vector in down.items() if vector.numel() == theta.numel())

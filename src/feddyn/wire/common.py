@@ -48,17 +48,18 @@ class Broadcast(NamedTuple):
 class CommonModel:
     """What all devices that are up to date hold; `known` is how many broadcasts each device has heard.
 
-    Vectors that are not of the model's size, such as a number, are sent as they are.
+    What is not named, such as a number, is sent as it is; without names, all that is not of the model's size.
     """
 
-    def __init__(self, compressor: Compressor, sizes: Sizes, start: State, devices: int):
+    def __init__(
+        self, compressor: Compressor, sizes: Sizes, start: State, devices: int, names: Collection[str] | None = None
+    ):
         self.compressor, self.sizes, self.start = compressor, sizes, start
         self.rounds, self.known = 0, np.zeros(devices, np.int64)
-        self.moved = {name: torch.zeros_like(v, dtype=torch.float64) for name, v in start.items() if self._fits(v)}
+        if names is None:
+            names = [name for name, vector in start.items() if vector.numel() == sum(sizes)]
+        self.moved = {name: torch.zeros_like(start[name], dtype=torch.float64) for name in names}
         self.history: list[dict[str, Message]] = []
-
-    def _fits(self, vector: Vector) -> bool:
-        return vector.numel() == sum(self.sizes)
 
     def broadcast(self, wanted: State, seed: int) -> Broadcast:
         """Send what brings the common model nearer to what the server wants devices to have; nothing is kept of it

@@ -62,9 +62,11 @@ class Quantized(Compressor):
         require_whole("Quantized", "block", self.block, 1)
         object.__setattr__(self, "block", int(self.block))
         if self.bits == 1 and self.rounding == "stochastic":
-            raise InputError("Quantized: with one bit signs are sent, which are not rounded; leave rounding out")
+            raise InputError("Quantized: rounding must be 'nearest' with one bit, which is a sign, not 'stochastic'")
         if self.block != BLOCK and self.per != "block":
-            raise InputError(f"Quantized: a block of {self.block} is of no use without per='block'; leave it out")
+            raise InputError(
+                f"Quantized: block {self.block} needs per = 'block', here it is {self.per!r}; leave it out"
+            )
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
         """Sums are of numbers divided by about the largest, so that none is too large or small for the vector's type;

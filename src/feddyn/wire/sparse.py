@@ -29,6 +29,7 @@ class TopK(Compressor):
 
     def __post_init__(self) -> None:
         _require("TopK", self.fraction, self.values)
+        object.__setattr__(self, "fraction", float(self.fraction))  # equal ones have the same name in checksums
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
         filled = vector != 0
@@ -55,6 +56,7 @@ class RandomK(Compressor):
 
     def __post_init__(self) -> None:
         _require("RandomK", self.fraction, self.values)
+        object.__setattr__(self, "fraction", float(self.fraction))  # equal ones have the same name in checksums
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
         places = self._places(seed, len(vector))
