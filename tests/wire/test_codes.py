@@ -82,6 +82,14 @@ def test_codes_are_read_as_they_were_written(width: int, density: float) -> None
     assert np.array_equal(found[1], exponents)
 
 
+@pytest.mark.parametrize("number", [0, 1, 6, 16, 17, 500])
+def test_exponents_are_read_as_they_were_written(number: int) -> None:
+    exponents = RANDOM.integers(EMPTY, 128, number)
+    reader = Reader(write(np.ones(500, np.int8), exponents, 8))
+    assert np.array_equal(read(reader, 500, number, 8)[1], exponents)
+    reader.end()
+
+
 @pytest.mark.parametrize(
     ("codes", "kind", "bits"),
     [
@@ -96,7 +104,7 @@ def test_codes_are_read_as_they_were_written(width: int, density: float) -> None
 def test_codes_are_written_in_the_shortest_way(codes: np.ndarray, kind: int, bits: float) -> None:
     """The way stands after the exponents, of which there are none here."""
     message = write(codes.astype(np.int8), np.zeros(0, np.int64), 8)
-    assert message[1] == kind
+    assert message[0] == kind
     assert 8 * len(message) / len(codes) < bits
 
 

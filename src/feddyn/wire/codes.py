@@ -19,6 +19,8 @@ Signed: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 """Codes, of 1, 2, 4 or 8 bytes each."""
 EMPTY, LEAST, MOST = -128, -126, 127
 """Exponents: of a group of zeros, the least and the most of all others."""
+A_BYTE_EACH = 16
+"""Up to so many exponents are written as they are."""
 PLACES, PACKED, ALL = 0, 1, 2
 FEW, SOME, MOST_OF_THEM = 0, 1, 2
 
@@ -49,7 +51,7 @@ def scaled(codes: Signed, exponents: Whole, where: Groups) -> npt.NDArray[np.flo
 def write(codes: Signed, exponents: Whole, width: int) -> bytes:
     """Whole numbers of magnitudes below 2^(width - 1), with a width of 1 only 1 and -1; and the exponents of their
     scales."""
-    heading = rice(_folded(np.diff(exponents, prepend=0)))
+    heading = _write_exponents(exponents)
     if width == 1:
         return heading + np.packbits(codes > 0).tobytes()
     folded, filled = _folded(codes), codes != 0
@@ -76,9 +78,7 @@ def _smooth(folded: Unsigned, zeros: int) -> bool:
 
 def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Signed, Whole]:
     """So many whole numbers, and the exponents of so many groups."""
-    exponents: Whole = np.cumsum(_unfolded(reader.rice(groups, 16)), dtype=np.int64)
-    if len(exponents) and not EMPTY <= exponents.min() <= exponents.max() <= MOST:
-        raise refusal("a scale beyond all numbers")
+    exponents = _read_exponents(reader, groups)
     if width == 1:
         return reader.bits(size).view(np.int8) * np.int8(2) - np.int8(1), exponents
     if (kind := reader.byte()) in (ALL, PACKED):
@@ -94,6 +94,22 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Signed, Wh
     codes = np.zeros(size, f"i{less_one.itemsize}")
     codes[places] = (less_one + less_one.dtype.type(1)).view(codes.dtype) * signs
     return codes, exponents
+
+
+def _write_exponents(exponents: Whole) -> bytes:
+    """A byte each or, of many, a Rice code of the differences."""
+    if len(exponents) <= A_BYTE_EACH:
+        return exponents.astype(np.int8).tobytes()
+    return rice(_folded(np.diff(exponents, prepend=0)))
+
+
+def _read_exponents(reader: Reader, number: int) -> Whole:
+    if number <= A_BYTE_EACH:
+        return reader.take(number).view(np.int8).astype(np.int64)
+    exponents: Whole = np.cumsum(_unfolded(reader.rice(number, 16)), dtype=np.int64)
+    if not EMPTY <= exponents.min() <= exponents.max() <= MOST:
+        raise refusal("a scale beyond all numbers")
+    return exponents
 
 
 def _folded(codes: Signed) -> Unsigned:
