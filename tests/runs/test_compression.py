@@ -1,5 +1,6 @@
 """Whole runs with compressed uploads and downloads: exact, counted in the bytes that are sent, and always the same."""
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -163,6 +164,36 @@ def test_uploads_that_are_lost_count_as_long_as_the_others() -> None:
     assert run.history[-1]["wasted"] > 0
 
 
+def test_memory_does_not_grow_with_the_active_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of the model's size that are alive when a message is made, of 3 devices a round and of 9; all 9 have a
+    state by then. Messages themselves are not kept either."""
+    alive: list[float] = []
+    encode = feddyn.Quantized.encode
+
+    def spy(self: feddyn.Quantized, *given: Any) -> bytes:
+        found = {
+            o.data_ptr(): o.nbytes for o in gc.get_objects() if issubclass(type(o), torch.Tensor) and o.numel() >= 83
+        }
+        alive.append(sum(found.values()) / (4 * 83))
+        return encode(self, *given)
+
+    most = {}
+    for active in (3, 9):
+        turns = [[(active * t + k) % 9 for k in range(active)] for t in range(6)]
+        given = arguments(algorithm=feddyn.FedDyn(0.1), participation=turns, rounds=6, stack=1)
+        given.pop("workers")
+        simulation = feddyn.Simulation(feddyn.Plan(**given, uplink=FOUR, downlink=FOUR), workers=1)
+        for line in simulation:
+            if line["round"] == 5:
+                gc.collect()
+                alive.clear()
+                monkeypatch.setattr(feddyn.Quantized, "encode", spy)
+        assert len(alive) == 1 + active
+        most[active] = max(alive)
+        monkeypatch.undo()
+    assert most[9] <= most[3] + 1
+
+
 def test_compression_belongs_to_the_setting_and_its_absence_does_not() -> None:
     given = arguments(algorithm=feddyn.FedDyn(0.1))
     given.pop("workers")
@@ -206,6 +237,13 @@ def test_a_setting_names_compressors() -> None:
     assert again.setting() == setting
 
 
+def test_values_without_a_compressor_are_sent_as_they_are() -> None:
+    table = {"name": "topk", "fraction": 1, "values": {"name": "none"}}
+    ((_, plan),) = plans(document(uplink=table))
+    assert plan.uplink == feddyn.TopK(1.0)
+    assert plan.setting()["uplink"] == {"name": "topk", "fraction": 1.0}
+
+
 def test_methods_of_a_comparison_have_compressors_of_their_own_and_can_be_changed() -> None:
     entries = [
         {"algorithm": {"name": "feddyn", "alpha": 0.1}, "uplink": {"name": "quantized", "bits": 8}},
@@ -233,7 +271,11 @@ def test_methods_of_a_comparison_have_compressors_of_their_own_and_can_be_change
         ({"name": "quantized", "bits": "4"}, "uplink.bits must be a whole number"),
         ({"name": "topk", "fraction": 2.0}, "at most 1, not 2.0"),
         ({"name": "topk", "fraction": 0.1, "values": {"name": "quantized"}}, "uplink.values.bits is missing"),
-        ({"name": "topk", "fraction": 0.1, "values": 4}, "uplink.values must be"),
+        ({"name": "topk", "fraction": 0.1, "values": 4}, "uplink.values must be a table such as { name = .*, not 4"),
+        ({"name": "topk", "fraction": 0.1, "values": "quantized"}, "uplink.values must be a table such as { name"),
+        ({"name": "topk", "fraction": 0.1, "values": {"name": "none", "bits": 4}}, "uplink.values.bits is not known"),
+        ({"name": "quantized", "bits": 4, "block": 7}, "uplink.block 7 needs per = 'block'"),
+        ({"name": "quantized", "bits": 1, "rounding": "stochastic"}, "uplink.rounding must be 'nearest' with one bit"),
         ({"name": "none", "bits": 4}, "uplink.bits is not known for uplink 'none'"),
     ],
 )

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+import feddyn
 from feddyn.wire import Compressor, Quantized, RandomK, TopK
+from feddyn.wire.base import models_broadcast
 from feddyn.wire.bits import Reader
 from feddyn.wire.common import APART, KEPT, SUM, WHOLE, CommonModel, hear
 from feddyn.wire.exact import read_exactly
@@ -102,3 +104,13 @@ def test_changes_whose_own_sum_is_not_exact_are_sent_one_by_one() -> None:
         common.commit(sent, [])
         states.append(common.moved["theta"])
     assert torch.equal(hear(common.compressor, SIZES, states[1], messages[2]), states[3])
+
+
+@pytest.mark.parametrize("parameters", [1, 7])
+def test_a_number_beside_a_model_of_one_parameter_is_sent_as_it_is(parameters: int) -> None:
+    method, theta = feddyn.AdaBest(0.1, 0.5), torch.zeros(parameters)
+    server = {name: vector + 7.3 for name, vector in method.server(theta).items()}
+    start = method.broadcast(method.server(theta))
+    common = CommonModel(Quantized(4), (parameters,), start, 3, models_broadcast(method, theta))
+    assert list(common.moved) == ["theta"]
+    assert torch.equal(common.broadcast(method.broadcast(server), 0).down["round"], server["round"])

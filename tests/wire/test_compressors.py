@@ -109,6 +109,9 @@ def test_random_coordinates_are_others_each_time_and_not_scaled_up() -> None:
     [
         (lambda: Quantized(0), "bits must be 8, 4, 2 or 1, not 0"),
         (lambda: Quantized(True), "bits must be 8, 4, 2 or 1, not True"),
+        (lambda: Quantized([4]), r"bits must be 8, 4, 2 or 1, not \[4\]"),  # type: ignore[arg-type]
+        (lambda: Quantized(1, rounding="stochastic"), "rounding must be 'nearest' with one bit"),
+        (lambda: Quantized(4, block=7), "block 7 needs per = 'block', here it is 'layer'"),
         (lambda: Quantized(4, "layers"), "did you mean 'layer'"),  # type: ignore[arg-type]
         (lambda: Quantized(4, rounding="up"), "rounding 'up' is not known"),  # type: ignore[arg-type]
         (lambda: Quantized(4, step=0.0), "step must be a finite number above 0"),
@@ -134,3 +137,62 @@ def test_vectors_of_another_size_are_refused() -> None:
 def test_what_is_no_number_is_not_sent(compressor: Compressor, number: float) -> None:
     with pytest.raises(feddyn.InputError, match="NaN or infinite"):
         compressor.encode(torch.tensor([1.0, number, 2.0]), (3,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_vectors_of_other_types_are_refused(dtype: torch.dtype) -> None:
+    with pytest.raises(feddyn.InputError, match=f"a vector of {dtype} cannot be compressed"):
+        FOUR.encode(torch.ones(100, dtype=dtype), SIZES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Quantized(4), Quantized(4.0)),  # type: ignore[arg-type]
+        (Quantized(4), Quantized(np.int64(4))),  # type: ignore[arg-type]
+        (Quantized(4, step=2), Quantized(4, step=2.0)),
+        (Quantized(4, "block", block=7), Quantized(4, "block", block=np.int32(7))),  # type: ignore[arg-type]
+        (TopK(1), TopK(1.0)),
+        (RandomK(1, Quantized(8, step=1)), RandomK(np.float64(1), Quantized(8, step=1.0))),
+    ],
+)
+def test_equal_compressors_read_each_others_messages(one: Compressor, other: Compressor) -> None:
+    vector = torch.randn(100, generator=torch.Generator().manual_seed(0))
+    assert one == other
+    assert torch.equal(other.decode(one.encode(vector, SIZES), SIZES), one.sent(vector, SIZES)[0].double())
+
+
+@pytest.mark.parametrize("compressor", ALL)
+@pytest.mark.parametrize("number", [3.4e38, 1e-37])
+def test_the_largest_and_smallest_numbers_stay_numbers(compressor: Compressor, number: float) -> None:
+    """Of float32, all alike and beside others; what arrives is nearer than 0 is."""
+    for vector in (torch.full((100,), number), number * torch.randn(100).clamp(-1, 1)):
+        found = compressor.sent(vector, SIZES, 1)[0]
+        assert found.isfinite().all()
+        assert float(((found - vector) / number).square().sum()) < float((vector / number).square().sum())
+
+
+def test_numbers_beyond_float32_are_sent_as_its_largest() -> None:
+    vector = torch.tensor([1e300, -1e300, 1.0], dtype=torch.float64)
+    assert TopK(0.7).sent(vector, (3,))[0].tolist() == [np.finfo(np.float32).max, -np.finfo(np.float32).max, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("compressor", ALL)
+def test_no_message_is_longer_than_the_vector(compressor: Compressor, size: int, dtype: torch.dtype) -> None:
+    """And a byte and a checksum; where the vector is sent as it is, it arrives as it is."""
+    vector = torch.randn(size, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    arrived, message = compressor.sent(vector, (size,), 1)
+    assert len(message) <= vector.nbytes + 5
+    assert torch.equal(arrived, vector) or len(message) < vector.nbytes + 5
+
+
+def test_codes_are_those_of_the_same_numbers_in_float64() -> None:
+    """Whatever the unit in which sums are made: rounding changes them where a number is next to a step's half only."""
+    vector = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+    for compressor in (Quantized(8), FOUR, Quantized(8, rounding="stochastic"), Sign("block", 100)):
+        found = compressor.sent(vector, (900, 100), 3)[0]
+        for scale in (2.0**-100, 1.0, 2.0**100):
+            wide = compressor.sent(scale * vector.double(), (900, 100), 3)[0]
+            assert torch.equal(scale * found.double(), wide)

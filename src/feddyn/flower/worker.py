@@ -20,7 +20,7 @@ from feddyn.round.rehearsal import confined, try_out
 from feddyn.round.seeds import device_seeds
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver
-from feddyn.wire.base import Compressor
+from feddyn.wire.base import Compressor, models_broadcast
 from feddyn.wire.common import common, hear, unmoved
 from feddyn.wire.uplink import Uplink
 
@@ -47,6 +47,7 @@ class SiteWorker:
         self.algorithm, self.solver, self._load = algorithm, as_solver(solver), load
         self._uplink, self._downlink = uplink, downlink
         self.model = FlatModel(model, loss)
+        self._models = models_broadcast(algorithm, self.model.theta.cpu())
         self.key = identity(algorithm, self.model, uplink, downlink)
 
     @cached_property
@@ -75,7 +76,7 @@ class SiteWorker:
             more[UNSENT] = torch.zeros_like(given["theta"])
         if self._downlink:
             more[START] = given.get(START, given["theta"])
-            moved = unmoved(self.model.sizes, self._first(more[START]))
+            moved = unmoved(self._models, self._first(more[START]))
             more |= {MOVED + name: vector for name, vector in moved.items()}
         return together(arrays(self.algorithm.device(given["theta"])), arrays(more))
 
@@ -116,7 +117,7 @@ class SiteWorker:
             return self._placed(down), more
         start, heard = self._first(more[START]), State()
         try:
-            for name in unmoved(self.model.sizes, start):
+            for name in self._models:
                 heard[name] = hear(self._downlink, self.model.sizes, more[MOVED + name], down[name].tobytes())
         except (InputError, KeyError):
             raise BadLetterError("bad broadcast") from None

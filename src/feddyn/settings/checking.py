@@ -188,14 +188,14 @@ def _evaluation(table: Document, code: Code) -> tuple[Evaluation, list[Document]
 
 
 def _compressor(single: Document, kind: str, code: Code, named: Document) -> Compressor | None:
-    """How uploads or downloads are compressed; the name `none`, for a method of a comparison, is not at all."""
-    table = single.get(kind, {"name": "none"})
-    if table.get("name") == "none":
-        if rest := without(table, "name"):
-            raise InputError(f"{kind}.{min(rest)} is not known for {kind} 'none', which has no parameters")
-        return None
+    """How uploads or downloads are compressed; the name `none`, for a method of a comparison, is not at all, and for
+    the values of another compressor, as they are."""
 
-    def made(table: Document, where: str) -> Compressor:
+    def made(table: Document, where: str) -> Compressor | None:
+        if table.get("name") == "none":
+            if rest := without(table, "name"):
+                raise InputError(f"{where}.{min(rest)} is not known for {where} 'none', which has no parameters")
+            return None
         inner = {key: made(v, f"{where}.{key}") if isinstance(v, dict) else v for key, v in table.items()}
         make = code.choose(COMPRESSORS, table, "name", where)
         try:
@@ -208,7 +208,7 @@ def _compressor(single: Document, kind: str, code: Code, named: Document) -> Com
             named[kind] = _portable(single[kind])
         return found
 
-    return made(table, kind)
+    return made(single.get(kind, {"name": "none"}), kind)
 
 
 def _portable(table: Document) -> Document:

@@ -11,6 +11,7 @@ import torch
 
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.identity import installed
+from feddyn.wire import Compressor
 
 HOME = Path(__file__).resolve().parents[1]
 T = TypeVar("T")
@@ -129,4 +130,5 @@ def _say(hint: Any) -> str:
         Path: "a path",
         bool: "true or false",
         dict: "a table",
+        Compressor: 'a table such as { name = "quantized", bits = 4 }',
     }.get(origin or hint, str(hint))

@@ -51,12 +51,17 @@ class CommonModel:
     """What all devices that are up to date hold; `known` is how many broadcasts each device has heard. (A deployment,
     whose sites come and go, has that in its ledger, and no devices here.)
 
-    Vectors that are not of the model's size, such as a number, are sent as they are.
+    What is not named, such as a number, is sent as it is; without names, all that is not of the model's size.
     """
 
-    def __init__(self, compressor: Compressor, sizes: Sizes, start: State, devices: int):
+    def __init__(
+        self, compressor: Compressor, sizes: Sizes, start: State, devices: int, names: Collection[str] | None = None
+    ):
         self.compressor, self.sizes, self.start = compressor, sizes, start
-        self.rounds, self.known, self.moved = 0, np.zeros(devices, np.int64), unmoved(sizes, start)
+        self.rounds, self.known = 0, np.zeros(devices, np.int64)
+        if names is None:
+            names = [name for name, vector in start.items() if vector.numel() == sum(sizes)]
+        self.moved = unmoved(names, start)
         self.history: list[dict[str, Message]] = []
 
     def broadcast(self, wanted: State, seed: int) -> Broadcast:
@@ -83,18 +88,22 @@ class CommonModel:
         """What a device is sent of a vector that has missed so many broadcasts, with this one."""
         history = [*(messages[name] for messages in self.history), sent.messages[name]]
         now = before = sent.moved[name].cpu()
-        found, apart, exact = dict[int, bytes](), b"", True
+        found, apart, length, exact = dict[int, bytes](), list[bytes](), 0, True
         for number, message in enumerate(reversed(history[-max(missed) :]), 1):
-            apart = count(len(message.data)) + message.data + apart
+            apart += [message.data, count(len(message.data))]
+            length += len(apart[-1]) + len(apart[-2])
             exact &= message.exact
             if exact and max(missed) > 1:
                 known = message.before
                 before = before - self.compressor.decode(message.data, self.sizes) if known is None else known
             if number in missed:
-                found[number] = _sealed(APART, number, apart)
+                total = None
                 if exact and number > 1 and torch.equal(before + (added := now - before), now):
-                    total = _sealed(SUM, number, write_exactly(added.numpy(), self.sizes))
-                    found[number] = min(found[number], total, key=len)
+                    total = write_exactly(added.numpy(), self.sizes)
+                if total is not None and len(total) < length:
+                    found[number] = _sealed(SUM, number, total)
+                else:
+                    found[number] = _sealed(APART, number, b"".join(reversed(apart)))
         if rest := set(missed) - set(found):
             whole = _sealed(WHOLE, 0, write_exactly(now.numpy(), self.sizes))
             found |= dict.fromkeys(rest, whole)
@@ -135,13 +144,9 @@ class CommonModel:
         self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
 
 
-def unmoved(sizes: Sizes, start: State) -> dict[str, Vector]:
-    """w - theta^0 before the first broadcast, of every vector that is compressed."""
-    return {
-        name: torch.zeros_like(vector, dtype=torch.float64)
-        for name, vector in start.items()
-        if vector.numel() == sum(sizes)
-    }
+def unmoved(names: Collection[str], start: State) -> dict[str, Vector]:
+    """w - theta^0 before the first broadcast, of the vectors that are compressed."""
+    return {name: torch.zeros_like(start[name], dtype=torch.float64) for name in names}
 
 
 def common(start: Vector, moved: Vector) -> Vector:

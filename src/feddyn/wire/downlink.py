@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from feddyn.algorithms.base import Algorithm, State, Vector
 from feddyn.errors import InputError
-from feddyn.wire.base import Compressor, Sizes
+from feddyn.wire.base import Compressor, Sizes, models_broadcast
 from feddyn.wire.common import Broadcast, CommonModel
 
 
@@ -40,7 +40,8 @@ def common_model(
             "server `aggregate` takes for what devices were sent: as_sent = ('theta',), or () for none; and by carries "
             "which ones are made of devices' models alone (docs/compression.md)"
         )
-    return CommonModel(compressor, sizes, algorithm.broadcast(algorithm.server(initial)), devices)
+    start = algorithm.broadcast(algorithm.server(initial))
+    return CommonModel(compressor, sizes, start, devices, models_broadcast(algorithm, initial))
 
 
 def send(algorithm: Algorithm, common: CommonModel | None, server: State, seed: int) -> Sent:

@@ -17,16 +17,20 @@ from dataclasses import dataclass, field
 from typing import Literal, final
 
 import numpy as np
+import numpy.typing as npt
 
 from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError, nearest
 from feddyn.wire.base import Compressor, Numbers, Sizes
 from feddyn.wire.bits import Reader, Whole
-from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, groups, read, scales, write
+from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, groups, read, scaled, write
 
 STEPS = {8: 0.25, 4: 1.0, 2: 2.0, 1: 1.0}
 """Steps in root mean squares of a group. Updates of networks have heavy tails: what is beyond L steps is sent later."""
+BLOCK = 256
 PER = ("layer", "block", "model")
+FINEST = -100
+"""The exponent of the smallest step, where the largest number is about 1: all others are beyond L steps anyway."""
 
 
 @final
@@ -43,76 +47,98 @@ class Quantized(Compressor):
     per: Literal["layer", "block", "model"] = "layer"
     rounding: Literal["nearest", "stochastic"] = "nearest"
     step: float | None = None
-    block: int = field(default=256, metadata={"unsaid": 256})
+    block: int = field(default=BLOCK, metadata={"unsaid": BLOCK})
 
     def __post_init__(self) -> None:
-        if self.bits not in STEPS or isinstance(self.bits, bool):
+        if type(self.bits) is bool or self.bits not in tuple(STEPS):
             raise InputError(f"Quantized: bits must be 8, 4, 2 or 1, not {self.bits!r}")
+        object.__setattr__(self, "bits", int(self.bits))  # equal compressors have the same name in checksums
         for name, known in (("per", PER), ("rounding", ("nearest", "stochastic"))):
             if (word := getattr(self, name)) not in known:
                 raise InputError(f"Quantized: {name} {word!r} is not known; {nearest(str(word), known)}")
         if self.step is not None:
             require_number("Quantized", "step", self.step)
+            object.__setattr__(self, "step", float(self.step))
         require_whole("Quantized", "block", self.block, 1)
+        object.__setattr__(self, "block", int(self.block))
+        if self.bits == 1 and self.rounding == "stochastic":
+            raise InputError("Quantized: rounding must be 'nearest' with one bit, which is a sign, not 'stochastic'")
+        if self.block != BLOCK and self.per != "block":
+            raise InputError(
+                f"Quantized: block {self.block} needs per = 'block', here it is {self.per!r}; leave it out"
+            )
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
+        """Sums are of numbers divided by about the largest, so that none is too large or small for the vector's type;
+        they are added up in the same order on every machine, as neither BLAS nor einsum do."""
         where = self._groups(sizes)
         if len(vector) == 0:
             return b""
-        room = vector * vector  # large arrays are used again: fresh memory takes longer than the arithmetic
-        power = np.add.reduceat(room, where.starts)
-        largest = np.maximum.reduceat(np.abs(vector, out=room), where.starts)
-        filled = np.add.reduceat(room != 0, where.starts, dtype=np.int64)
+        most = np.finfo(vector.dtype).maxexp - 2
+        unit = int(np.clip(np.frexp(np.maximum(vector.max(), -vector.min()))[1], -most, most))
+        value = vector * vector.dtype.type(2.0**-unit)
+        room = value * value  # large arrays are used again: fresh memory takes longer than the arithmetic
+        power = np.add.reduceat(room, where.starts).astype(np.float64)
+        filled = np.add.reduceat(value != 0, where.starts, dtype=np.int32)
+        largest = np.maximum.reduceat(np.abs(value, out=room), where.starts)
         wanted = (self.step or STEPS[self.bits]) * np.sqrt(power / np.maximum(filled, 1))
-        codes = np.repeat(_power_of_two(wanted, largest), where.sizes)
-        self._round(np.divide(vector, codes, out=codes), seed)
-        exponents = _fitted(codes, vector, where, room)
+        steps = np.maximum(_steps(wanted, largest), max(LEAST - unit, FINEST))
+        ratio = np.repeat(np.ldexp(value.dtype.type(1), -steps), where.sizes)
+        codes = self._rounded(np.multiply(value, ratio, out=ratio), seed)
+        exponents = np.minimum(_fitted(ratio, value, where, room, unit), MOST - max(0, self.bits - 2))
         if self.bits > 1 and (exponents == EMPTY).any():
             codes[np.repeat(exponents == EMPTY, where.sizes)] = 0
         return write(codes, exponents, self.bits)
 
-    def _round(self, ratio: Numbers, seed: int) -> None:
-        """Numbers to their codes, in place."""
+    def _rounded(self, ratio: Numbers, seed: int) -> npt.NDArray[np.int8]:
+        """The codes of numbers, which become the same, in place."""
         if self.bits == 1:
-            np.copyto(ratio, np.where(ratio < 0, -1.0, 1.0))
-            return
+            codes: npt.NDArray[np.int8] = 1 - 2 * (ratio < 0).view(np.int8)
+            np.copyto(ratio, codes)
+            return codes
         if self.rounding == "stochastic":
             random = np.random.PCG64(seed).random_raw(len(ratio)) >> np.uint64(11)
-            ratio += random * 2.0**-53
-            np.floor(ratio, out=ratio)
+            np.copyto(ratio, np.floor(ratio + random * 2.0**-53))  # a sum in float64 whatever the vector's type
         most = (1 << self.bits - 1) - 1
         np.clip(np.rint(ratio, out=ratio), -most, most, out=ratio)
+        return ratio.astype(np.int8)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
         where = self._groups(sizes)
         if not sum(sizes):
             return np.zeros(0)
         codes, exponents = read(reader, sum(sizes), len(where.sizes), self.bits)
-        codes *= scales(exponents, where)
-        return codes
+        return scaled(codes, exponents, where)
 
     def _groups(self, sizes: Sizes) -> Groups:
-        parts = (sum(sizes),) if self.per == "model" else tuple(size for size in sizes if size)
+        parts = (sum(sizes),) if self.per == "model" else sizes
         return groups(parts, self.block if self.per == "block" else None)
 
 
-def Sign(per: Literal["layer", "block", "model"] = "layer", block: int = 256) -> Quantized:  # noqa: N802
+def Sign(per: Literal["layer", "block", "model"] = "layer", block: int = BLOCK) -> Quantized:  # noqa: N802
     """The sign of every coordinate times the mean magnitude: `Quantized` with one bit."""
     return Quantized(1, per, block=block)
 
 
-def _power_of_two(wanted: Numbers, largest: Numbers) -> Numbers:
-    """The nearest power of two to each step, but not above the largest number, whose code then is not 0."""
-    tiny = np.ldexp(1.0, LEAST)
-    nearest = np.rint(np.log2(np.maximum(wanted, tiny)))
-    below = np.floor(np.log2(np.maximum(largest, tiny)))
-    return np.ldexp(1.0, np.minimum(nearest, below).astype(np.int64))
+def _steps(wanted: Numbers, largest: Numbers) -> Whole:
+    """Exponents of the nearest powers of two to steps, but not above the largest number, whose code then is not 0."""
+    nearest, below = _exponents(wanted), np.frexp(largest)[1].astype(np.int64) - 1
+    found: Whole = np.minimum(nearest, below)
+    return found
 
 
-def _fitted(codes: Numbers, vector: Numbers, where: Groups, room: Numbers) -> Whole:
-    """For each group the exponent of the power of two next to <c, v> / <c, c>."""
-    match = np.add.reduceat(np.multiply(codes, vector, out=room), where.starts)
-    square = np.add.reduceat(np.multiply(codes, codes, out=room), where.starts)
+def _fitted(codes: Numbers, value: Numbers, where: Groups, room: Numbers, unit: int) -> Whole:
+    """For each group the exponent of the power of two next to <c, v> / <c, c> * 2^unit."""
+    match = np.add.reduceat(np.multiply(codes, value, out=room), where.starts).astype(np.float64)
+    square = np.add.reduceat(np.multiply(codes, codes, out=room), where.starts).astype(np.float64)
     best = match / np.maximum(square, 1)
-    found = np.rint(np.log2(np.maximum(best, np.ldexp(1.0, EMPTY)))).astype(np.int64)
-    return np.where(found < LEAST, EMPTY, np.minimum(found, MOST))
+    found = np.where(best > 0, _exponents(best) + unit, EMPTY)
+    return np.where(found < LEAST, EMPTY, found)
+
+
+def _exponents(value: Numbers) -> Whole:
+    """Of the power of two next to each number, in the ratio; from its digits, since not all machines have the same
+    logarithms."""
+    digits, exponents = np.frexp(value)
+    found: Whole = exponents - (digits < 2**-0.5).astype(np.int64)
+    return found

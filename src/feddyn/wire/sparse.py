@@ -13,7 +13,7 @@ from feddyn.checks import require_number
 from feddyn.errors import InputError
 from feddyn.wire.base import Compressor, Numbers, Sizes
 from feddyn.wire.bits import Reader, Whole
-from feddyn.wire.codes import groups, read_places, write_places
+from feddyn.wire.codes import read_places, write_places
 
 SEED = 8
 
@@ -29,6 +29,7 @@ class TopK(Compressor):
 
     def __post_init__(self) -> None:
         _require("TopK", self.fraction, self.values)
+        object.__setattr__(self, "fraction", float(self.fraction))  # equal ones have the same name in checksums
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
         filled = vector != 0
@@ -37,7 +38,8 @@ class TopK(Compressor):
             chosen = np.zeros_like(filled)
             chosen[largest] = True
             filled &= chosen
-        return write_places(filled) + _write_values(self.values, vector, np.flatnonzero(filled), sizes, seed)
+        heading, places = write_places(filled)
+        return heading + _write_values(self.values, vector, places, sizes, seed)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
         return _read_values(self.values, reader, read_places(reader, sum(sizes)), sizes)
@@ -54,6 +56,7 @@ class RandomK(Compressor):
 
     def __post_init__(self) -> None:
         _require("RandomK", self.fraction, self.values)
+        object.__setattr__(self, "fraction", float(self.fraction))  # equal ones have the same name in checksums
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
         places = self._places(seed, len(vector))
@@ -84,14 +87,14 @@ def _count(fraction: float, size: int) -> int:
 
 def _of_layers(places: Whole, sizes: Sizes) -> Sizes:
     """How many of the places there are in each layer."""
-    ends = groups(sizes).starts + groups(sizes).sizes
-    return tuple(np.diff(np.searchsorted(places, ends), prepend=0).tolist())
+    return tuple(np.diff(np.searchsorted(places, np.cumsum(sizes)), prepend=0).tolist())
 
 
 def _write_values(how: Compressor | None, vector: Numbers, places: Whole, sizes: Sizes, seed: int) -> bytes:
     values = vector[places]
     if how is None:
-        return values.astype("<f4").tobytes()
+        largest = np.finfo(np.float32).max
+        return np.clip(values, -largest, largest).astype("<f4").tobytes()
     return how.write(values, _of_layers(places, sizes), seed)
 
 
