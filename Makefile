@@ -44,7 +44,7 @@ bench: .venv/peers
 notebook: .venv/installed
 	$(BIN)/python -m tests.test_notebook
 
-# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods.
+# What docs prints of its records: tables, counts, times, provenance, the leaderboard, the figures of docs/methods; and the short paper's.
 results: .venv/installed
 	$(BIN)/python -m benchmarks.results
 
@@ -58,9 +58,9 @@ results: .venv/installed
 	-$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
 
-# Debian's Chromium, for the test of the report's page; that test is skipped where there is no browser.
+# Debian's Chromium, for the test of the report's page; that test is skipped where there is no browser. As another user: ROOT=sudo.
 browser:
-	command -v chromium || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium)
+	command -v chromium || ($(ROOT) apt-get update -qq && $(ROOT) apt-get install -y -qq --no-install-recommends chromium)
 
 clean:
 	rm -rf .venv

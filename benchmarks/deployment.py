@@ -4,7 +4,7 @@ SuperLink, proxy and one SuperNode a site, with TLS and node authentication, tra
 in every round, of which four fifths close it. The last line printed is JSON: seconds a round, bytes, and the resident
 memory of the SuperLink and of the server's app after each round. `--stock`: Flower's own client processes instead of
 warm ones. `--fedavg`: also Flower's own FedAvg with the same model, data and passes on the same deployment. `--small`:
-the linear model on synthetic data.
+the linear model on synthetic data. `--compressed`: 4 bits at step = 2 each way.
 """
 
 import argparse
@@ -38,6 +38,10 @@ model = {{ name = "linear" }}
 population = {{ source = "synthetic", kind = "type3", devices = {sites}, samples = 100 }}
 algorithm = {{ name = "feddyn", alpha = 0.01 }}
 solver = {{ lr = 0.1, epochs = 1, batch_size = 50 }}
+"""
+COMPRESSED = """
+uplink = { name = "quantized", bits = 4, step = 2.0 }
+downlink = { name = "quantized", bits = 4, step = 2.0 }
 """
 FEDAVG_SERVER = '''
 """Flower's own FedAvg."""
@@ -129,12 +133,13 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--first-port", type=int, default=18300)
-    for name in ("stock", "fedavg", "small"):
+    for name in ("stock", "fedavg", "small", "compressed"):
         parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="deployment-"))
     setting = directory / "setting.toml"
-    setting.write_text((SMALL if options.small else MNIST).format(rounds=options.rounds, sites=options.sites))
+    text = (SMALL if options.small else MNIST).format(rounds=options.rounds, sites=options.sites)
+    setting.write_text(text + COMPRESSED * options.compressed)
     first, sites = options.first_port, [f"site-{k}" for k in range(options.sites)]
     ports = Ports(first + 1 if has_proxy() else first, first, first + 10)
     place = directory / "deployment"

@@ -2,7 +2,8 @@
 
     <!-- results: NAME -->   and   <!-- end of results -->
 
-the leaderboard's page, and the figures of docs/methods. What is written by hand around them stays as it is.
+the leaderboard's page, the figures of docs/methods, and the measurements in joss/paper.md. What is written by hand
+around them stays as it is.
 
     python -m benchmarks.results         # `make results`; takes in whatever records are in docs/results
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import feddyn
-from benchmarks import compression, standings
+from benchmarks import compression, short_paper, standings
 from feddyn.errors import InputError, nearest
 from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.reader import RunRecord, find
@@ -57,13 +58,14 @@ class Results:
         self.docs, self.home = docs, docs / "results"
         self.parts: Mapping[str, Callable[[str], str]] = {
             "tables": lambda _: self.tables(),
-            "verdicts": lambda _: verdicts([e for e in experiments().values() if e.printed], self.records).markdown(),
+            "verdicts": lambda _: self.verdicts.markdown(),
             "computed": lambda folder: provenance(self.found(folder)).markdown(),
             "times": lambda source: self.times(source).markdown(),
             "seeds": lambda row: self.seeds(row).markdown(),
             "progress": lambda sources: self.progress(sources.split()).markdown(),
             "compression": self.compressed,
             "winners": lambda folder: summary(*self.boards[folder]).markdown(),
+            "paper": lambda name: self.short_paper(name),
             "standing": lambda method: standings.told(self.contests(), METHODS[method].label),
         }
 
@@ -107,6 +109,23 @@ class Results:
         """The paper's tables, ours beside theirs."""
         found = ((experiment, entries(experiment, self.records)) for experiment in experiments().values())
         return "\n".join(table(experiment, mine).markdown() for experiment, mine in found if mine)
+
+    @cached_property
+    def verdicts(self) -> Table:
+        """How many rows of the paper's tables were run, and agree with it."""
+        return verdicts([e for e in experiments().values() if e.printed], self.records)
+
+    def short_paper(self, name: str) -> str:
+        """A paragraph of the short paper."""
+        if name == "tables":
+            printed = {e.name: compared(e, entries(e, self.records)) for e in experiments().values() if e.printed}
+            return short_paper.tables(self.verdicts, printed)
+        if name == "leaderboard":
+            board, results = self.boards["leaderboard"]
+            return short_paper.leaderboard(summary(board, results), len(board.contests[0].methods), board.trials)
+        if name == "compression":
+            return short_paper.compression(self.compressed("0.972"))
+        return short_paper.speed((self.docs / "benchmark.md").read_text(encoding="utf-8"))
 
     def compressed(self, target: str) -> str:
         """Bytes until an accuracy, of compressed runs and the plain ones that they are held against."""
@@ -159,7 +178,8 @@ class Results:
 
     def pages(self) -> dict[Path, str]:
         """All pages of which something is made from records, as they should be."""
-        marked = [path for path in sorted(self.docs.rglob("*.md")) if PART.search(path.read_text(encoding="utf-8"))]
+        texts = [*sorted(self.docs.rglob("*.md")), *self.docs.parent.glob("joss/paper.md")]
+        marked = [path for path in texts if PART.search(path.read_text(encoding="utf-8"))]
         made = {path: self.renewed(path.read_text(encoding="utf-8")) for path in marked}
         boards = {self.home / name / "leaderboard.md": page(*played) for name, played in self.boards.items()}
         return made | boards

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "solvers": {"algorithms", "models", "data"},
     "round": BASE,
     "engine": BASE | {"round", "wire"},
-    "flower": BASE | {"round", "records", "identity"},
+    "flower": BASE | {"round", "wire", "records", "identity"},
     "runs": BASE | {"round", "wire", "engine", "records", "views", "identity"},
     "settings": BASE | {"round", "wire", "engine", "flower", "runs", "records", "identity"},
     "deploy": {"flower", "records", "runs", "settings", "views"},

@@ -8,7 +8,6 @@ from tests.pages import ROOT, follow
 
 
 def test_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
     follow((ROOT / "docs" / "first-hour.md").read_text(), tmp_path, monkeypatch, capsys)
     assert (tmp_path / "clinic" / "alphas.png").read_bytes().startswith(b"\x89PNG")
     assert len(list((tmp_path / "clinic").glob("runs/*/setting.toml"))) == 8

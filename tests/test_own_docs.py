@@ -17,7 +17,6 @@ def test_the_commands_print_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its figures are computed in float64 and rounded, so that no processor changes them."""
-    pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     (shown,) = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
     commands = re.split(r"^\$ ", shown, flags=re.MULTILINE)[1:]

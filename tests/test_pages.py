@@ -19,8 +19,6 @@ PAGES = [page for page, text in TEXTS.items() if "```console" in text]
 def test_what_a_page_shows_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if "feddyn init" in TEXTS[page]:
-        pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
     follow(TEXTS[page], tmp_path, monkeypatch, capsys)
 
 

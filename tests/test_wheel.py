@@ -1,24 +1,29 @@
-"""The package as others get it: what is in the sdist and the wheel, and the wheel at work far from the repository."""
+"""The package as others get it: what is in the sdist and the wheel, and the wheel at work far from the repository.
+
+There it sees the distributions that it declares, and theirs, and no other: what it does not declare, it cannot import.
+(`.ci/wheel` lets pip do the same in an empty environment, which takes longer.)
+"""
 
 import email
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tomllib
 from collections.abc import Callable
 from email.message import Message
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from markdown_it import MarkdownIt
+from packaging.requirements import Requirement
 
 import feddyn
-from tests.test_readme import README
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -74,7 +79,7 @@ def test_the_sdist_can_be_built_from_and_has_no_half_of_the_tests(dist: Path, tr
     with tarfile.open(dist / f"feddyn-{PROJECT['version']}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
     package = {name for name in tracked if name.startswith("src/feddyn/")}
-    others = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "constraints.txt"}
+    others = {"pyproject.toml", "setup.py", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "constraints.txt"}
     assert package | others <= names
     assert not {name for name in names if name.startswith("tests/")}
 
@@ -92,10 +97,19 @@ def test_the_metadata_is_true(wheel: Path) -> None:
     assert about["Description-Content-Type"] == "text/markdown"
     text = about.get_payload(decode=True)
     assert isinstance(text, bytes)
-    assert text.decode() == README
-    page = MarkdownIt("commonmark").enable("table").render(README)
+    page = MarkdownIt("commonmark").enable("table").render(text.decode())
     assert "<h1>feddyn</h1>" in page
     assert "<table>" in page
+    assert set(re.findall(r'<a href="([a-z]*)', page)) == {"https"}  # an index has no other files
+
+
+def test_links_of_the_index_lead_to_the_home_as_soon_as_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setuptools.setup", lambda **about: None)
+    description = runpy.run_path(str(ROOT / "setup.py"))["description"]
+    text = "# a\n\n[b](docs/b.md) first.\n\nOf [c](https://c) and [d](#d).\n\n## All pages\n\n[e](e.md)\n"
+    assert description(text, None) == "# a\n\nOf [c](https://c) and d.\n"
+    place = f"https://home/blob/v{PROJECT['version']}"
+    assert f"[b]({place}/docs/b.md) first.\n\nOf [c](https://c)" in description(text, "https://home")
 
 
 def test_the_version_is_said_once(wheel: Path) -> None:
@@ -108,53 +122,79 @@ def test_the_version_is_said_once(wheel: Path) -> None:
     assert f"\nversion: {version}\ndate-released: {date}\n" in cited
 
 
+def declared(name: str, extras: frozenset[str]) -> set[str]:
+    """The distributions of this environment that one asks for, directly or through others."""
+    found, waiting = set(), [(name, extras)]
+    while waiting:
+        asking, wanted = waiting.pop()
+        for line in distribution(asking).requires or []:
+            needed = Requirement(line)
+            if needed.marker and not any(needed.marker.evaluate({"extra": extra}) for extra in (wanted or {""})):
+                continue
+            if needed.name not in found:
+                found.add(needed.name)
+                waiting.append((needed.name, frozenset(needed.extras)))
+    return found
+
+
 @pytest.fixture(scope="module")
-def far(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Runs a command of an environment that has the wheel, and of this one only what it depends on.
+def far(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Callable[..., str]]:
+    """Makes environments that have the wheel and what it declares with some extras, and gives how to run a command."""
 
-    A path that a .pth file names is searched, but its own .pth files, by which this environment finds the repository,
-    are not read.
-    """
-    home = tmp_path_factory.mktemp("far")
-    run(sys.executable, "-m", "venv", "--without-pip", home / "env", cwd=home)
-    python = home / "env" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=home)
-    (folder,) = (home / "env").glob("lib/*/site-packages")
-    (folder / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    def environment(*extras: str) -> Callable[..., str]:
+        home = tmp_path_factory.mktemp("far")
+        run(sys.executable, "-m", "venv", "--without-pip", home / "env", cwd=home)
+        pip = (sys.executable, "-m", "pip", "--python", home / "env/bin/python", "--quiet")
+        run(*pip, "--disable-pip-version-check", "install", "--no-deps", "--no-index", wheel, cwd=home)
+        (folder,) = (home / "env").glob("lib/*/site-packages")
+        for name in declared("feddyn", frozenset(extras)):
+            try:
+                files = distribution(name).files or []
+            except PackageNotFoundError:
+                pytest.skip(f"there is no {name}: pip install 'feddyn[{','.join(extras)}]'")
+            for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+                if not (folder / top).exists():
+                    (folder / top).symlink_to(Path(str(distribution(name).locate_file(top))))
 
-    def call(command: str, *words: str) -> str:
-        return run(home / "env" / "bin" / command, *words, cwd=home)
+        def call(command: str, *words: str) -> str:
+            return run(home / "env" / "bin" / command, *words, cwd=home)
 
-    place = call("python", "-c", "import feddyn; print(feddyn.__file__, feddyn.__version__)").split()
-    assert place == [str(folder / "feddyn" / "__init__.py"), PROJECT["version"]]
-    return call
+        place = call("python", "-c", "import feddyn; print(feddyn.__file__, feddyn.__version__)").split()
+        assert place == [str(folder / "feddyn" / "__init__.py"), PROJECT["version"]]
+        return call
+
+    return environment
 
 
-def test_the_demo_runs_far_from_the_repository(far: Callable[..., str]) -> None:
-    """Also its report, of which the page has its script and its library within."""
-    printed = far("feddyn", "run")
-    assert re.search(r"\| FedDyn +\| 69 +\|", printed), printed
-    record = printed.split()[-1]
-    pytest.importorskip("plotly", reason="there is no plotly: pip install 'feddyn[report]'")
-    assert "index.html" in far("feddyn", "report", record)
-    page = far("python", "-c", f"print(open('{record}/report/index.html').read())")
+def test_a_plain_installation_has_all_that_its_commands_read(far: Callable[..., Callable[..., str]]) -> None:
+    plain = far()
+    with pytest.raises(AssertionError, match="ModuleNotFoundError"):
+        plain("python", "-c", "import pandas")
+    assert re.search(r"\| FedDyn +\| 69 +\|", plain("feddyn", "run"))
+    assert plain("feddyn", "--version").split()[-1] == PROJECT["version"]
+    assert "feddyn-onegd" in plain("feddyn", "methods")
+    assert "participation-1pct" in plain("feddyn", "reproduce", "--list")
+    assert "mnist-iid-10" in plain("feddyn", "reproduce", "participation", "--row", "mnist-iid-10", "--toml")
+    assert "mnist" in plain("feddyn", "data", "list")
+    assert "leaderboard.md" in plain("feddyn", "leaderboard", "--show-only")
+    plain("feddyn", "init", "mine")
+    assert "FedDyn" in plain("feddyn", "run", "mine/setting.toml", "--set", "rounds=1")
+
+
+def test_with_the_extra_report_a_page_has_its_script_and_its_library_within(
+    far: Callable[..., Callable[..., str]],
+) -> None:
+    reporting = far("report")
+    reporting("feddyn", "run", "--out", "demo")
+    assert "index.html" in reporting("feddyn", "report", "demo")
+    page = reporting("python", "-c", "print(open('demo/report/index.html').read())")
     assert (ROOT / "src/feddyn/reports/web/main.js").read_text().strip().splitlines()[-1] in page
 
 
-def test_every_file_that_commands_read_is_there(far: Callable[..., str]) -> None:
-    assert far("feddyn", "--version").split()[-1] == PROJECT["version"]
-    assert "feddyn-onegd" in far("feddyn", "methods")
-    assert "participation-1pct" in far("feddyn", "reproduce", "--list")
-    assert "mnist-iid-10" in far("feddyn", "reproduce", "participation", "--row", "mnist-iid-10", "--toml")
-    assert "mnist" in far("feddyn", "data", "list")
-    assert "leaderboard.md" in far("feddyn", "leaderboard", "--show-only")
-    far("feddyn", "init", "mine")
-    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
-    assert "FedDyn" in far("feddyn", "run", "mine/setting.toml", "--set", "rounds=1")
-    pytest.importorskip("flwr", reason="there is no Flower: pip install 'feddyn[flower]'")
-    far("python", "-c", f"open('my.toml', 'w').write({SETTING!r})")
-    assert "README.md" in far("feddyn", "deploy", "init", "my.toml", "fed")
+def test_with_the_extra_flower_a_deployment_is_made(far: Callable[..., Callable[..., str]]) -> None:
+    deploying = far("flower")
+    deploying("python", "-c", f"open('my.toml', 'w').write({SETTING!r})")
+    assert "README.md" in deploying("feddyn", "deploy", "init", "my.toml", "fed")
 
 
 SETTING = """

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same again for type checkers, which cannot follow __get
     from feddyn.algorithms import FedDC as FedDC
     from feddyn.algorithms import FedDR as FedDR
     from feddyn.algorithms import FedDyn as FedDyn
+    from feddyn.algorithms import FedDynM as FedDynM
     from feddyn.algorithms import FedProx as FedProx
     from feddyn.algorithms import FedSplit as FedSplit
     from feddyn.algorithms import FedYogi as FedYogi
@@ -71,6 +72,7 @@ _HOMES = {
         "FedDC",
         "FedDR",
         "FedDyn",
+        "FedDynM",
         "FedProx",
         "FedSplit",
         "FedYogi",

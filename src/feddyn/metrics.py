@@ -143,8 +143,8 @@ def _threshold(found: "torch.Tensor", y: "torch.Tensor", loss: Callable[..., Any
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Which models are evaluated, every how many rounds (the last round always is), and by which metrics beside the
-    built-in ones; `devices`: also the server's model on every device's own samples."""
+    """Which models are evaluated, every how many rounds (the last one always is), and by which metrics in addition to
+    the built-in ones; `devices`: also the server's model on every device's own samples."""
 
     every: int = 1
     models: Sequence[Name] = get_args(Name)
@@ -175,7 +175,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Target:
-    """A figure to reach: at least `value` of a metric of which more is better, such as accuracy, else at most.
+    """A value to reach: at least `value` for metrics such as accuracy, where higher is better, otherwise at most.
 
     As in the paper, the mean of all devices counts.
     """
@@ -203,8 +203,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Patience:
-    """When to give up: after so many `rounds` in which the figure that counts, or that of another `metric` or `model`,
-    did not become better by more than `gain` than it ever was. It also says which round is the best one."""
+    """When to stop early: after so many `rounds` in which the main metric, or another `metric` or `model`, did not
+    exceed its best value by more than `gain`. It also says which round is the best one."""
 
     rounds: int
     gain: float = 0.0

@@ -1,5 +1,5 @@
-"""FedDyn's relatives and rivals on quadratic devices, in float64: FedDR and FedDC reach the optimum of the pooled loss
-with few active devices, and the others rest where theory says that they do."""
+"""FedDyn's relatives and rivals on quadratic devices, in float64: FedDynM, FedDR and FedDC reach the optimum of the
+pooled loss with few active devices, and the others rest where theory says that they do."""
 
 import pytest
 import torch
@@ -13,6 +13,24 @@ UNEQUAL, EQUAL = Quadratics(), Quadratics(equal=True)
 def missed(devices: Quadratics, theta: torch.Tensor) -> float:
     """The distance from the optimum."""
     return float((theta - devices.optimum).norm())
+
+
+@pytest.mark.parametrize("momentum", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize(("active", "rounds"), [(10, 400), (2, 3000)])
+def test_feddynm_reaches_the_optimum_and_keeps_its_invariants(momentum: float, active: int, rounds: int) -> None:
+    """In every round h = 1/m SUM share_k lambda_k; at last lambda_k = grad f_k(theta), s = theta and h = 0."""
+    for t in (1, 2, 3, 10, rounds):
+        server, states, _ = UNEQUAL.run(feddyn.FedDynM(1.0, momentum), active, t)
+        assert torch.allclose(server["h"], (UNEQUAL.shares * states["lambda"]).mean(0), rtol=0, atol=1e-12)
+    assert torch.allclose(states["lambda"], UNEQUAL.gradients(server["theta"]), rtol=0, atol=1e-9)
+    assert torch.allclose(server["ahead"], server["theta"], rtol=0, atol=1e-9)
+    assert missed(UNEQUAL, server["theta"]) <= 1e-9
+
+
+def test_feddynm_without_momentum_is_feddyn() -> None:
+    one, *_ = UNEQUAL.run(feddyn.FedDynM(0.7, 0.0), 3, 20)
+    two, *_ = UNEQUAL.run(feddyn.FedDyn(0.7), 3, 20)
+    assert torch.equal(one["theta"], two["theta"])
 
 
 @pytest.mark.parametrize("relax", [1.0, 1.6, 1.9])
@@ -71,12 +89,15 @@ def test_feddc_reaches_the_optimum_and_keeps_its_sums(active: int, rounds: int) 
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 2.0])
-def test_fedacg_rests_where_fedprox_does(beta: float) -> None:
-    """With v = 0 the moves from theta cancel, for one as for the other (devices are equal: FedProx weighs by data)."""
-    one, *_ = EQUAL.run(feddyn.FedACG(0.6, beta), 10, 400)
-    two, *_ = EQUAL.run(feddyn.FedProx(beta), 10, 400)
-    assert torch.allclose(one["theta"], two["theta"], rtol=0, atol=1e-10)
-    assert missed(EQUAL, one["theta"]) > 0.05
+def test_fedacg_and_fedprox_rest_where_the_moves_cancel(beta: float) -> None:
+    """x_k = W_k (b_k + beta theta) with W_k = (A_k + beta)^-1, whose mean is theta (devices are equal: FedProx weighs
+    by data) where SUM W_k A_k theta = SUM W_k b_k, since 1 - beta W_k = W_k A_k."""
+    weights = torch.linalg.inv(EQUAL.A + beta * torch.eye(EQUAL.size, dtype=torch.float64))
+    rest = torch.linalg.solve((weights @ EQUAL.A).mean(0), torch.einsum("kij,kj->ki", weights, EQUAL.b).mean(0))
+    for method in (feddyn.FedACG(0.6, beta), feddyn.FedProx(beta)):
+        server, *_ = EQUAL.run(method, 10, 400)
+        assert torch.allclose(server["theta"], rest, rtol=0, atol=1e-10)
+    assert missed(EQUAL, rest) > 0.05
 
 
 @pytest.mark.parametrize(

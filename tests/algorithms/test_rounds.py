@@ -13,6 +13,7 @@ ALL: list[Any] = [
     pytest.param(feddyn.FedProx(0.3), id="fedprox"),
     pytest.param(feddyn.Scaffold(), id="scaffold"),
     pytest.param(feddyn.FedDyn(0.5), id="feddyn"),
+    pytest.param(feddyn.FedDynM(0.5, 0.8), id="feddynm"),
     pytest.param(feddyn.FedSplit(2.0), id="fedsplit-act"),
     pytest.param(feddyn.FedSplit(2.0, "all"), id="fedsplit-all"),
     pytest.param(feddyn.FedDR(0.5, 1.5), id="feddr"),
@@ -55,6 +56,31 @@ def test_feddyn() -> None:
     server = method.aggregate(server, {"theta": up["theta"] + vector(1, 4)}, count=2, devices=4)
     assert torch.allclose(server["h"], vector(-0.05, 0))
     assert torch.allclose(server["theta"], vector(2.1, 2))
+
+
+def test_feddynm() -> None:
+    """FedDyn's round above, with s = (1, 2) in the place of theta; the server's own model was (0, 1), and momentum is
+    0.5: theta' = (2.1, 2) as there, and s' = (2.1, 2) + 0.5 ((2.1, 2) - (0, 1)) = (3.15, 2.5)."""
+    method = feddyn.FedDynM(0.5, 0.5)
+    server = {"theta": vector(0, 1), "ahead": vector(1, 2), "h": vector(0.2, 0)}
+    down, device = method.broadcast(server), {"lambda": vector(0.1, -0.1)}
+    assert set(down) == {"ahead"}
+    problem = method.problem(down, device, 2.0)
+    assert problem.tilt is not None
+    assert problem.center is not None
+    assert torch.equal(problem.start, vector(1, 2))
+    assert torch.equal(problem.center, vector(1, 2))
+    assert torch.equal(problem.tilt, vector(-0.1, 0.1))
+    assert problem.prox == 0.25
+    device, up = method.report(down, device, 2.0, feddyn.Solution(vector(3, 0)))
+    assert torch.allclose(device["lambda"], vector(-0.4, 0.4))
+    server = method.aggregate(server, {"theta": up["theta"] + vector(1, 4)}, count=2, devices=4)
+    assert torch.allclose(server["h"], vector(-0.05, 0))
+    assert torch.allclose(server["theta"], vector(2.1, 2))
+    assert torch.allclose(server["ahead"], vector(3.15, 2.5))
+    begun = method.server(vector(3, 4))
+    assert torch.equal(begun["ahead"], vector(3, 4))
+    assert torch.equal(begun["h"], vector(0, 0))
 
 
 def test_scaffold() -> None:
@@ -233,35 +259,36 @@ def test_fedacg() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "state", "theta"),
+    ("method", "state", "after"),
     [
         # v' = 0.5 (1, 0) + (2, -1) = (2.5, -1), and theta' = theta + 0.1 v'
-        (feddyn.FedAvgM(0.5, 0.1), {"v": (1, 0)}, (1.25, 1.9)),
+        (feddyn.FedAvgM(0.5, 0.1), {"v": (1, 0)}, {"theta": (1.25, 1.9), "v": (2.5, -1)}),
         # u' = 0.5 (1, 0) + 0.5 (2, -1) = (1.5, -0.5), v' = 0.75 (0, 4) + 0.25 (4, 1) = (1, 3.25)
         (
             feddyn.FedAdam(0.1, 0.5, 0.75, 0.5),
             {"u": (1, 0), "v": (0, 4)},
-            (1 + 0.15 / 1.5, 2 - 0.05 / (3.25**0.5 + 0.5)),
+            {"theta": (1 + 0.15 / 1.5, 2 - 0.05 / (3.25**0.5 + 0.5)), "u": (1.5, -0.5), "v": (1, 3.25)},
         ),
         # v' = (0 + 0.25 * 4, 4 - 0.25 * 1) = (1, 3.75)
         (
             feddyn.FedYogi(0.1, 0.5, 0.75, 0.5),
             {"u": (1, 0), "v": (0, 4)},
-            (1 + 0.15 / 1.5, 2 - 0.05 / (3.75**0.5 + 0.5)),
+            {"theta": (1 + 0.15 / 1.5, 2 - 0.05 / (3.75**0.5 + 0.5)), "u": (1.5, -0.5), "v": (1, 3.75)},
         ),
     ],
     ids=["fedavgm", "fedadam", "fedyogi"],
 )
-def test_server_optimisers(method: feddyn.Algorithm, state: dict[str, Any], theta: tuple[float, float]) -> None:
+def test_server_optimisers(method: feddyn.Algorithm, state: dict[str, Any], after: dict[str, Any]) -> None:
     """theta = (1, 2); found (1, 0) with share 0.5 and (3.4, 1.2) with share 2.5, whose mean weighted by data is
     (0.5 + 8.5, 0 + 3) / 3 = (3, 1): the mean move is (2, -1)."""
     server = {"theta": vector(1, 2)} | {name: vector(*numbers) for name, numbers in state.items()}
     down = method.broadcast(server)
     _, one = method.report(down, {}, 0.5, feddyn.Solution(vector(1, 0)))
     _, two = method.report(down, {}, 2.5, feddyn.Solution(vector(3.4, 1.2)))
-    after = method.aggregate(server, {name: one[name] + two[name] for name in one}, 2, 10)
-    assert torch.allclose(after["theta"], vector(*theta))
-    assert set(method.server(vector(1, 2))) == set(server)
+    found = method.aggregate(server, {name: one[name] + two[name] for name in one}, 2, 10)
+    assert set(found) == set(method.server(vector(1, 2))) == set(after)
+    for name, numbers in after.items():
+        assert torch.allclose(found[name], vector(*numbers)), name
 
 
 def test_server_optimisers_begin_with_zeros_and_tau_squared() -> None:
@@ -269,6 +296,24 @@ def test_server_optimisers_begin_with_zeros_and_tau_squared() -> None:
         server = method.server(vector(1, 2))
         assert torch.equal(server["u"], vector(0, 0))
         assert torch.equal(server["v"], vector(0.25, 0.25))
+    for momentum in (feddyn.FedAvgM(0.9), feddyn.FedACG(0.9)):
+        assert torch.equal(momentum.server(vector(1, 2))["v"], vector(0, 0))
+
+
+def test_adabest_begins_before_its_first_round() -> None:
+    """The mean of round 0 is theta^0 and the first round is 1, so that a device that is active in it has been away for
+    one round: h_k = 0 / 1 + mu (theta - x_k)."""
+    method = feddyn.AdaBest(0.5, 0.9)
+    server, device = method.server(vector(1, 2)), method.device(vector(1, 2))
+    assert torch.equal(server["mean"], vector(1, 2))
+    assert torch.equal(method.broadcast(server)["theta"], vector(1, 2))
+    assert torch.equal(method.broadcast(server)["round"], vector(1))
+    problem = method.problem(method.broadcast(server), device, 1.0)
+    assert torch.equal(problem.start, vector(1, 2))
+    assert problem.tilt is not None
+    assert torch.equal(problem.tilt, vector(0, 0))
+    after, _ = method.report(method.broadcast(server), device, 1.0, feddyn.Solution(vector(0, 0)))
+    assert torch.equal(after["h"], vector(0.5, 1))
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -331,6 +376,7 @@ def test_bad_hyperparameters_are_refused(bad: Any) -> None:
     [
         (lambda: feddyn.FedDR(1.0, 2.0), "FedDR: relax must be a finite number above 0 and below 2, not 2.0"),
         (lambda: feddyn.FedACG(1.0), "FedACG: momentum must be a finite number of at least 0 and below 1, not 1.0"),
+        (lambda: feddyn.FedDynM(0.1, 1.0), "FedDynM: momentum must be a finite number of at least 0 and below 1"),
         (lambda: feddyn.FedAvgM(1.5), "FedAvgM: momentum must be a finite number of at least 0 and below 1"),
         (lambda: feddyn.FedAdam(0.1, beta2=1.0), "FedAdam: beta2 must be a finite number of at least 0 and below 1"),
         (lambda: feddyn.FedYogi(0.1, beta1=-0.5), "FedYogi: beta1 must be a finite number of at least 0 and below 1"),

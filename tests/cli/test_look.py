@@ -49,7 +49,8 @@ def test_a_run_shows_itself_in_a_notebook(records: Path) -> None:
     page = run._repr_html_()
     assert "data:image/png" in page
     assert "alpha 0.1" in page
-    assert [line.get_label() for line in run.plot("loss").axes[0].lines] == ["server", "active", "all"]
+    names = [line.get_label() for line in run.plot("loss").axes[0].lines]
+    assert names == ["server", "mean of active devices", "mean of all devices"]
     with pytest.raises(feddyn.InputError, match="the run has no 'los'; did you mean 'loss'"):
         run.plot("los")
 

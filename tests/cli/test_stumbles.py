@@ -182,3 +182,15 @@ def test_compression_is_shown_and_switched_off(
     assert heading.startswith("uplink,seeds,ran,")
     assert rows[0].startswith('"topk, fraction 0.5 (quantized, bits 1)",1,1,')
     assert rows[1].startswith("-,1,1,")
+
+
+@pytest.mark.parametrize("words", [(), ("data",), ("deploy",)])
+def test_a_group_alone_shows_its_help(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard output, line by line; click's exit code for it is 2."""
+    assert call(*words, monkeypatch=monkeypatch) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(f"Usage: {' '.join(['feddyn', *words])} [OPTIONS] COMMAND")
+    assert "\nCommands:\n" in out
+    assert err == ""

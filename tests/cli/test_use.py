@@ -61,7 +61,7 @@ def test_other_data_from_an_npz_file(folder: Path, say: Say, tmp_path: Path) -> 
     assert row.split("|")[2].strip() == f"{worst_tenth(single, 'higher'):.4f}" == f"{min(single):.4f}"
     assert "clinic 9" in out
     np.savez(tmp_path / "alone.npz", x=other.x.numpy(), y=other.y.numpy())
-    assert "devices" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
+    assert "own samples" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
 
 
 @real
@@ -90,7 +90,7 @@ def test_data_that_cannot_be_used_is_one_sentence(folder: Path, say: Say, tmp_pa
 def test_an_exported_state_dict_is_the_model(folder: Path, say: Say, tmp_path: Path, name: str) -> None:
     code, out, _ = say("export", folder, "--to", tmp_path / name, "--model", "server")
     assert code == 0
-    assert out == f"the server model: {tmp_path / name}\n"
+    assert out == f"the server's model: {tmp_path / name}\n"
     file = tmp_path / name
     state = torch.load(file, weights_only=True) if file.suffix == ".pt" else load_file(file)
     net = nn.Sequential(nn.Flatten(), nn.Linear(30, 5)).double()
@@ -149,7 +149,6 @@ def rows(clinic: Path, columns: slice) -> str:
 
 def test_a_table_is_encoded_as_the_runs_own_was(clinic: Path, say: Say) -> None:
     """All rows of the run's table again: with the hospitals, without them, and without the labels."""
-    pytest.importorskip("pyarrow", reason="there is no pyarrow: pip install 'feddyn[table]'")
     run = feddyn.load(clinic / "run")
     (clinic / "all.csv").write_text(rows(clinic, slice(0, None)))
     (clinic / "nobodys.csv").write_text(rows(clinic, slice(1, None)))

@@ -1,5 +1,6 @@
 """Tables of one's own: every row goes to its device, encoded as it should be, and what is missing is named."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,6 @@ import feddyn
 from feddyn.data.columns import Columns
 from feddyn.data.datasets.table import again, table
 from feddyn.data.stored import Stored
-
-pa = pytest.importorskip("pyarrow")
 
 TEXT = """hospital,age,sex,ill,when
 north,40,f,no,2024-01-01
@@ -55,8 +54,7 @@ def _save(kind: str, folder: Path) -> Path:
         arrays: Any = {name: found[name] for name in found.names if name != "when"}
         np.savez(file, **arrays)
     elif kind == "parquet":
-        from pyarrow import csv, parquet
-
+        csv, parquet = pytest.importorskip("pyarrow.csv"), pytest.importorskip("pyarrow.parquet")
         read = csv.read_csv(written(folder))
         parquet.write_table(read.set_column(2, "sex", read["sex"].dictionary_encode()), file)
     else:
@@ -136,7 +134,7 @@ def test_labels_may_be_numbers_or_several(tmp_path: Path) -> None:
         (TEXT.replace("60", "nan"), {}, "the column 'age' of .*, row 3, "),
         (TEXT.replace("70,f", "70,"), {}, "the column 'sex' of .*, row 4, has no value"),
         (TEXT.replace("south,50", ",50"), {}, "the column 'hospital' of .*, row 2, has no value"),
-        (TEXT, {"features": None}, "the column 'when' of .* is of the type date32"),
+        (TEXT, {"features": None}, "the column 'when' of .* has dates or times"),
         (TEXT, {"label": "il"}, "no column 'il'; did you mean 'ill'"),
         (TEXT, {"features": ["age", "ill"]}, "'ill' is the device, a label or the test"),
         (TEXT, {"test": 1.5}, "between 0 and 1"),
@@ -147,7 +145,7 @@ def test_labels_may_be_numbers_or_several(tmp_path: Path) -> None:
         (TEXT, {"categories": ["ages"]}, "categories names 'ages'"),
         (TEXT, {"label": ["ill", "age"], "features": ["sex"]}, "the label 'ill' has texts"),
         (TEXT, {"sha256": "0" * 64}, "has changed since the run was begun"),
-        ("hospital,age\nnorth", {}, "cannot be read: CSV parse error"),
+        ("hospital,age\nnorth", {}, "cannot be read: row 1 has 1 fields, the heading 2"),
         ("hospital,age,sex,ill\n", {}, "has no rows"),
         (TEXT.replace("hospital,age", "hospital,sex"), {}, "two columns 'sex'"),
         ("hospital,age,sex,ill\na,1,f,0.5\n", {"task": "classes"}, "has fractions"),
@@ -161,13 +159,25 @@ def test_what_is_wrong_with_a_table_is_named(text: str, how: dict[str, Any], sen
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match="of no kind that is read here"):
         Columns(written(tmp_path, TEXT, "data.xlsx"))
-    with pytest.raises(feddyn.InputError, match=r"data.parquet cannot be read"):
-        Columns(written(tmp_path, TEXT, "data.parquet"))
+    (tmp_path / "latin.csv").write_bytes("hospital\nkrankenhäuser\n".encode("latin-1"))
+    with pytest.raises(feddyn.InputError, match=r"latin.csv cannot be read: 'utf-8' codec"):
+        Columns(tmp_path / "latin.csv")
     with pytest.raises(feddyn.InputError, match=r"data.npz cannot be read"):
         Columns(written(tmp_path, TEXT, "data.npz"))
     np.savez(tmp_path / "object.npz", a=np.array([{}], dtype=object))
     with pytest.raises(feddyn.InputError, match=r"object.npz cannot be read"):
         Columns(tmp_path / "object.npz")
+
+
+def test_parquet_that_is_none_and_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, TEXT, "data.parquet")
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(feddyn.InputError, match=r"Parquet is read by pyarrow: pip install 'feddyn\[table\]'"):
+            Columns(file)
+    pytest.importorskip("pyarrow")
+    with pytest.raises(feddyn.InputError, match=r"data.parquet cannot be read"):
+        Columns(file)
 
 
 def test_other_rows_are_encoded_alike(tmp_path: Path) -> None:

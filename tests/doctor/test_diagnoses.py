@@ -47,6 +47,7 @@ def run(
     rounds: int = 60,
     data: Callable[[], Stored] = different,
     uplink: feddyn.Compressor | None = None,
+    downlink: feddyn.Compressor | None = None,
     **solver: Any,
 ) -> feddyn.Run:
     """A small network trained by FedDyn or, without an alpha, by FedAvg."""
@@ -62,6 +63,7 @@ def run(
             rounds=rounds,
             workers=1,
             uplink=uplink,
+            downlink=downlink,
         )
     except feddyn.DivergenceError as error:
         return cast(feddyn.Run, error.run)
@@ -89,10 +91,15 @@ ILL: dict[str, tuple[Callable[[], feddyn.Run], Callable[[], feddyn.Run], list[st
         lambda: run(alpha=None, rounds=20, clip=10.0),
         ["clip 0.02", "at least 9"],
     ),
-    "compression too strong": (
+    "uplink compressed too strongly": (
         lambda: run(alpha=0.02, uplink=feddyn.RandomK(0.03)),
         lambda: run(alpha=0.02, uplink=feddyn.Quantized(4)),
         ["not sent / sent late", "a larger algorithm.alpha than 0.02"],
+    ),
+    "downlink compressed too strongly": (
+        lambda: run(alpha=0.02, downlink=feddyn.RandomK(0.1)),
+        lambda: run(alpha=0.02, downlink=feddyn.Quantized(4)),
+        ["not sent / sent late", "[downlink]"],
     ),
     "one device dominates": (
         lambda: run(alpha=None, participation=2, rounds=20, data=unequal),

@@ -48,6 +48,7 @@ def cases() -> dict[str, dict[str, Any]]:
     return {
         "feddyn in stacks": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "stack": 2},
         "feddyn one by one": {**common, "model": mlp, "algorithm": feddyn.FedDyn(0.1), "stack": 1},
+        "feddynm in stacks": {**common, "model": mlp, "algorithm": feddyn.FedDynM(0.1, 0.5), "stack": 2},
         "scaffold on disk": {**common, "model": mlp, "algorithm": feddyn.Scaffold(), "stack": 1, "state_memory": 2000},
         "fedsplit": {**common, "model": nn.Linear(6, 3), "algorithm": feddyn.FedSplit(1.0, "all"), "stack": 3},
         "feddr in stacks": {**common, "model": mlp, "algorithm": feddyn.FedDR(0.1, 1.5), "stack": 3},

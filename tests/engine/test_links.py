@@ -43,6 +43,36 @@ def test_states_stay_consistent_and_feddyn_still_finds_the_optimum(unbalanced: S
     assert float((federation.server["theta"] - best.models["server"]).norm()) <= 1e-6
 
 
+@pytest.mark.parametrize("stack", [1, 3])
+@pytest.mark.parametrize(
+    "method",
+    [
+        feddyn.FedDyn(0.1),
+        feddyn.FedDynM(0.1, 0.5),
+        feddyn.Scaffold(),
+        feddyn.FedDR(0.1, 1.5),
+        feddyn.FedDC(0.1),
+        feddyn.FedSplit(1.0, "all"),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_what_the_server_holds_is_what_devices_hold_whatever_is_lost(
+    unbalanced: Stored, method: feddyn.Algorithm, stack: int
+) -> None:
+    """After every round server[name] = 1/m SUM_k held_k[name], for every method with a state on devices."""
+    links = feddyn.Links(lost=0.3, late=0.1)
+    plan = feddyn.Plan(nn.Linear(4, 3).double(), unbalanced, method, SGD, 4, 12, links=links, stack=stack, seed=2)
+    simulation, lost = feddyn.Simulation(plan, workers=1), 0
+    for line in simulation:
+        lost += len(line["lost"]) + len(line["late"])
+        federation = simulation.federation
+        held = [method.held(federation.state(k), unbalanced.share(k)) for k in range(10)]
+        for name in held[0]:
+            mean = torch.stack([each[name] for each in held]).mean(0)
+            assert torch.allclose(federation.server[name], mean, rtol=0, atol=1e-13), name
+    assert lost > 5
+
+
 @pytest.mark.parametrize("stack", [1, 2])
 def test_numbers_beside_a_model_are_kept_only_where_the_upload_counted(unbalanced: Stored, stack: int) -> None:
     """AdaBest's round of the last activity and FedDR's `seen` are those of the last upload that was counted."""

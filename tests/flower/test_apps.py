@@ -28,6 +28,7 @@ from feddyn.settings.documents import expand
 from tests.flower.grid import TownGrid
 
 METHOD = feddyn.FedDyn(0.1)
+FOUR = feddyn.Quantized(4)
 SGD = feddyn.SGD(0.1, epochs=1, batch_size=8)
 SETTING = """
 seed = 2
@@ -50,6 +51,17 @@ alpha = 0.1
 lr = 0.1
 epochs = 1
 batch_size = 5
+"""
+
+COMPRESSED = """
+[uplink]
+name = "quantized"
+bits = 4
+rounding = "stochastic"
+[downlink]
+name = "topk"
+fraction = 0.3
+values = { name = "quantized", bits = 4 }
 """
 
 
@@ -77,17 +89,22 @@ def nodes(root: Path, count: int) -> dict[str, dict[str, Any]]:
     return {f"site-{k}": {"partition-id": k, "state-dir": str(root / f"disk-{k}")} for k in range(count)}
 
 
-def test_apps_from_objects(three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [{}, {"uplink": FOUR}, {"uplink": FOUR, "downlink": FOUR}], ids=len)
+def test_apps_from_objects(links: dict[str, Any], three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
     """A run's configuration changes the terms; the record is one that can be loaded and used."""
-    client = client_app(METHOD, SGD, logistic, lambda site: three.samples(site["partition-id"]))
-    server = server_app(METHOD, logistic, Rules(rounds=2), test=(three.x, three.y))
+    load = lambda site: three.samples(site["partition-id"])  # noqa: E731
+    client = client_app(METHOD, SGD, logistic, load, **links)
+    server = server_app(METHOD, logistic, Rules(rounds=2), test=(three.x, three.y), **links)
     grid = TownGrid(client, nodes(tmp_path, 3))
     serve(grid, {"out": str(tmp_path / "out"), "rounds": 3, "sites": 3, "deadline": 0}, served(server))
-    simulated = feddyn.simulate(logistic, three, METHOD, SGD, participation=1.0, rounds=3, stack=1)
+    simulated = feddyn.simulate(logistic, three, METHOD, SGD, participation=1.0, rounds=3, stack=1, **links)
     run = feddyn.load(tmp_path / "out", model=logistic)
     assert torch.equal(run.models["server"], simulated.models["server"])
     assert run.history[-1]["models"]["server"]["accuracy"] == simulated.history[-1]["models"]["server"]["accuracy"]
     assert run.model("server").state_dict().keys() == logistic.state_dict().keys()
+    assert {name for name in ("uplink", "downlink") if name in run.setting} == links.keys()
+    for name in ("bytes_up", "bytes_down"):
+        assert run.history[-1][name] == simulated.history[-1][name]
 
 
 def test_a_directory_is_needed(logistic: nn.Module, tmp_path: Path) -> None:
@@ -96,17 +113,19 @@ def test_a_directory_is_needed(logistic: nn.Module, tmp_path: Path) -> None:
         serve(grid, {"out": "relative"}, served(server_app(METHOD, logistic, Rules(rounds=1))))
 
 
-def test_apps_from_a_settings_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", ["", COMPRESSED], ids=["whole", "compressed"])
+def test_apps_from_a_settings_file(links: str, tmp_path: Path) -> None:
     """The same bits as `feddyn run` with stack = 1; and the network is made again from the record alone."""
     file = tmp_path / "setting.toml"
-    file.write_text(SETTING)
+    file.write_text(SETTING + links)
     grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
     serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
     serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
     plan = deployed.deployable(file)
-    simulated = feddyn.simulate(
-        plan.model, plan.population, plan.algorithm, plan.solver, participation=2, rounds=4, seed=2, stack=1
-    )
+    parts = (plan.model, plan.population, plan.algorithm, plan.solver)
+    ways: dict[str, Any] = {"uplink": plan.uplink, "downlink": plan.downlink}
+    assert all(ways.values()) == bool(links)
+    simulated = feddyn.simulate(*parts, participation=2, rounds=4, seed=2, stack=1, **ways)
     run = feddyn.load(tmp_path / "out")
     assert torch.equal(run.models["server"], simulated.models["server"])
     assert [line["models"]["server"] for line in run.history] == [h["models"]["server"] for h in simulated.history]
@@ -120,6 +139,9 @@ def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "setting.toml"
     file.write_text(SETTING + "[links]\nlost = 0.1\n")
     with pytest.raises(feddyn.InputError, match="simulated and not deployed"):
+        deployed.deployable(file)
+    file.write_text(SETTING.replace('"feddyn"', '"feddr"') + COMPRESSED)
+    with pytest.raises(feddyn.InputError, match="measured from a device's own state"):
         deployed.deployable(file)
     file.write_text(SETTING)
     with pytest.raises(feddyn.InputError, match="partition-id=0 to 2, not 7"):
@@ -136,6 +158,7 @@ def test_hostile_messages_are_refused_and_the_run_goes_on(three: Stored, logisti
         {**raw, "shape": (-15,)},
         {**raw, "shape": (3, 5)},
         {**raw, "dtype": "|O"},
+        {**raw, "dtype": "|u1", "shape": (120,)},
         {**raw, "stype": "numpy.ndarray"},
     ]
     forged: list[Any] = [ArrayRecord({"theta": Array(**array)}) for array in arrays]
@@ -175,6 +198,7 @@ def test_a_site_that_does_not_train_needs_no_torch() -> None:
 
 def test_letters_survive_the_wire() -> None:
     vectors = {"a": np.arange(3.0), "b": np.arange(2, dtype=np.float32), "none": np.zeros(0)}
+    vectors["message"] = np.arange(7, dtype=np.uint8)
     letter = Letter("train", {"ticket": "t", "round": 3, "share": 0.1}, vectors)
     back = letter_in(Message(content(letter), dst_node_id=1, message_type="train"))
     assert (back.kind, back.words) == (letter.kind, letter.words)

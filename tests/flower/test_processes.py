@@ -1,4 +1,5 @@
-"""A deployment with real processes on loopback, by TLS and with node authentication, in which everything is killed.
+"""A deployment with real processes on loopback, by TLS and with node authentication, in which everything is killed, and
+what is sent is compressed both ways.
 
 `python -m tests.flower.test_processes` kills SuperNodes and ClientApps too, for whose leases Flower waits a minute.
 """
@@ -26,7 +27,7 @@ from feddyn.flower.store import DeviceStore
 from feddyn.records.lines import read_lines
 from feddyn.settings.deployed import deployable
 from tests.flower.hooks import CLIENT, SERVER
-from tests.flower.test_apps import SETTING
+from tests.flower.test_apps import COMPRESSED, SETTING
 
 SITES = ["site-0", "site-1", "site-2"]
 ROUNDS = 6
@@ -36,7 +37,7 @@ ENVIRONMENT = {"FEDDYN_WARM": "1", "FEDDYN_POLL": "0.1"}
 def deployed(directory: Path, first: int) -> Ports:
     """A deployment of three sites whose apps can be told to kill themselves."""
     setting = directory.with_name(f"{directory.name}.toml")
-    setting.write_text(SETTING.replace("participation = 2", "participation = 1.0"))
+    setting.write_text(SETTING.replace("participation = 2", "participation = 1.0") + COMPRESSED)
     ports = Ports(first + 1 if has_proxy() else first, first, first + 10)
     init(directory, setting, {}, sites=SITES, ports=ports, least=3, one_machine=True)
     (directory / "app" / "feddyn_app" / "server.py").write_text(SERVER)
@@ -62,7 +63,16 @@ def require_simulated(directory: Path, rounds: int) -> None:
     """All sites are waited for, so whatever was killed, the model is the simulator's."""
     plan = deployable(directory / "app" / "feddyn_app" / "setting.toml")
     simulated = feddyn.simulate(
-        plan.model, plan.population, plan.algorithm, plan.solver, participation=1.0, rounds=rounds, seed=2, stack=1
+        plan.model,
+        plan.population,
+        plan.algorithm,
+        plan.solver,
+        participation=1.0,
+        rounds=rounds,
+        seed=2,
+        stack=1,
+        uplink=plan.uplink,
+        downlink=plan.downlink,
     )
     run = feddyn.load(directory / "server" / "federation")
     assert len(run.history) == rounds

@@ -16,7 +16,7 @@ from feddyn.flower.arithmetic import Arithmetic, tensors
 from feddyn.flower.device import Device
 from feddyn.flower.journal import Journal
 from feddyn.flower.judge import Judge
-from feddyn.flower.letters import Letter
+from feddyn.flower.letters import Letter, own
 from feddyn.flower.post import Post
 from feddyn.flower.rules import Rules
 from feddyn.flower.server import Server
@@ -65,6 +65,8 @@ class Town(Post):
     fate: Fate = always
     forge: Callable[[str, Letter], Letter] = lambda _, answer: answer
     seen: list[tuple[str, Letter, Letter]] = field(default_factory=list)
+    uplink: feddyn.Compressor | None = None
+    downlink: feddyn.Compressor | None = None
 
     def __post_init__(self) -> None:
         self.open = self.open or [f"site-{k}" for k in range(self.population.devices)]
@@ -72,8 +74,8 @@ class Town(Post):
 
     def _device(self, k: int) -> Device:
         def worker() -> SiteWorker:
-            load = lambda: only(self.population, k)  # noqa: E731
-            return SiteWorker(self.algorithm, self.solver, self.model, nn.functional.cross_entropy, load)
+            parts = (self.algorithm, self.solver, self.model, nn.functional.cross_entropy)
+            return SiteWorker(*parts, lambda: only(self.population, k), self.uplink, self.downlink)
 
         return Device(self.root / f"disk-{k}", worker)
 
@@ -103,7 +105,7 @@ class Town(Post):
     def server(self, judge: Judge | None = None, **rules: Any) -> Server:
         """A session of the server."""
         terms = Rules(**{"rounds": 5, "sites": len(self.open), "poll": 1e-9, **rules})
-        arithmetic = Arithmetic(self.algorithm, FlatModel(self.model).theta)
+        arithmetic = Arithmetic(self.algorithm, FlatModel(self.model), self.uplink, self.downlink)
         return Server(arithmetic, terms, self, self.journal(terms.rounds, judge))
 
     def run(self, judge: Judge | None = None, **rules: Any) -> Server:
@@ -122,7 +124,7 @@ class Town(Post):
             root = self.devices[name].root
             found = DeviceStore(root, ledger.federation, name)._read(site.counted)
             assert found is not None, f"{name} does not hold {site.counted}"
-            for key, vector in self.algorithm.held(tensors(found[0]), ledger.share(name)).items():
+            for key, vector in self.algorithm.held(tensors(own(found[0])), ledger.share(name)).items():
                 totals[key] = totals.get(key, torch.zeros(())) + vector
         for key, total in totals.items():
             assert torch.allclose(vectors[key], total / count, rtol=0, atol=1e-12), key

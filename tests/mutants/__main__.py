@@ -95,7 +95,7 @@ def verdict(fault: Fault, code: int) -> str:
 
 def table(results: Sequence[tuple[Fault, str]]) -> str:
     """The counts by room, and the faults that no test can notice."""
-    lines = ["| room | faults | killed | explained |", "| --- | ---: | ---: | ---: |"]
+    lines = ["| module | faults | killed | explained |", "| --- | ---: | ---: | ---: |"]
     for room in [*sorted({fault.room for fault, _ in results}), "all"]:
         words = Counter(word for fault, word in results if room in (fault.room, "all"))
         lines.append(f"| {room} | {words.total()} | {words['killed']} | {words['explained']} |")

@@ -12,7 +12,9 @@ import pytest
 
 from feddyn.errors import InputError
 from feddyn.reports.live import Server
+from feddyn.reports.report import _about
 from tests.cli.test_run import call
+from tests.reports.test_curves import record
 from tests.reports.test_damage import write_record
 
 
@@ -93,6 +95,15 @@ def test_new_rounds_and_runs_come_up_and_the_view_stays(served: tuple[Path, Serv
     server.shutdown()
     server.socket.close()
     page.wait_for_function("document.getElementById('live').textContent.startsWith('No longer live')")
+
+
+def test_one_is_not_many() -> None:
+    """The head of the page while the first round of the first run is all there is."""
+    first = record(0.1, [0.5])
+    assert _about([first], 0) == "1 run, 1 round, 1 s of computing."
+    assert _about([first, record(0.1, [0.5, 0.6])], 2).startswith(
+        "2 runs, 3 rounds, 2 s of computing; and 2 candidates"
+    )
 
 
 def test_what_cannot_be_served_is_said(

@@ -60,7 +60,7 @@ def test_a_report_of_any_records(records: Path, tmp_path: Path) -> None:
     assert {path.suffix for path in made.files} == {".md", ".csv", ".tex", ".png", ".pdf", ".html"}
     both, everything = made.tables
     assert [row[0] for row in both.rows] == ["FedDyn", HOSTILE]
-    assert everything.title.startswith("all runs: accuracy of the all model, and the price of accuracy >= 0.5")
+    assert everything.title.startswith("all runs: accuracy (mean of all devices), and the price of accuracy >= 0.5")
     assert [row[0] for row in everything.rows] == ["FedDyn", "FedAvg"]
     statuses, seeds = (everything.columns.index(name) for name in ("status", "seeds"))
     assert "running" in everything.rows[0][statuses]
@@ -104,7 +104,7 @@ def test_the_page_in_a_browser(records: Path, tmp_path: Path, page: Any) -> None
         assert title.text_content().startswith(words)
     assert page.locator("#runs tr.run").count() == 2
     page.locator("#figure").select_option("devices.drift")
-    assert page.locator("#plot .ytitle").text_content() == "devices drift"
+    assert page.locator("#plot .ytitle").text_content() == "drift (mean over active devices)"
     page.locator("#figure").select_option("norms.h")
     page.locator("#logy").check()
     assert page.evaluate("document.getElementById('plot').layout.yaxis.type") == "log"

@@ -82,7 +82,7 @@ def test_a_run_that_diverged_says_so() -> None:
     lost = replace(run((None, 2), 3), status=Status.DIVERGED)
     found, notes = rows({"feddyn": [run((100, 31), 100)], "fedavg": [lost], "fedprox": [run((362, 43), 400), lost]})
     assert found[0][6] == "diverged"
-    assert found[1][6].startswith("2 (0.1x)")
+    assert found[1][6].startswith("2 (0.065x)")
     assert found[0][8] == "362, 1 diverged"
     assert "Of 1 rows" in notes
 
@@ -92,7 +92,7 @@ def test_what_lies_far_from_the_paper_is_marked() -> None:
     found, notes = rows({"feddyn": [run((80, 60), 80), run((83, 60), 90)], "fedprox": [run((None, None), 40)]})
     assert found[0][2].endswith("*")  # 100 > 1.2 * 83
     assert found[1][2].endswith("*")  # 31 < 0.8 * 60
-    assert found[0][8] == "40+ (>0.5x)"
+    assert found[0][8] == "40+"  # less than FedDyn's count: it may need fewer models, or more
     assert f"{ROW} 98.2% FedDyn" in notes
     near, notes = rows({"feddyn": [run((84, 38), 90)]})
     assert not any("*" in cell for row in near for cell in row)

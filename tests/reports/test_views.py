@@ -10,6 +10,7 @@ from feddyn.reports.report import make
 from feddyn.runs.simulation import Simulation
 from feddyn.search.driver import Searching
 from feddyn.settings.building import plans
+from feddyn.views.drawing import COLORS
 from tests.paper.test_study import start
 from tests.paper.tiny import setting
 
@@ -138,6 +139,65 @@ def test_a_brush_selects_candidates_of_a_sweep(home: Path, tmp_path: Path, page:
         assert "brush=" in page.url
 
 
+def test_three_groups_over_each_other(home: Path, tmp_path: Path, page: Any) -> None:
+    """Runs are said to be of their search and not of all runs, what was swept has an axis, and what a method's curves
+    look like is one colour in different dashes."""
+    make([home], tmp_path)
+    page.goto((tmp_path / "index.html").as_uri())
+    page.evaluate("state.groups = new Set(data.groups.map(({ name }) => name)); refresh()")
+    assert data_groups(page)[-1].startswith("all runs")
+    groups = page.locator("#runs td:nth-child(4)").all_text_contents()
+    assert set(groups) == {str(home / "one"), str(home / "two"), f"search: {home / 'sweep'}"}
+    axes = page.evaluate("axesOf(membersOfGroups()).axes.map(({ column }) => column.name)")
+    assert axes[:3] == ["method", "lr", "alpha"]
+    assert not {"rounds", "model.features", "model.classes", "every"} & set(axes)
+    looks = page.evaluate("strands(membersOfGroups()).map(({ name, color, dash }) => [name.slice(0, 6), color, dash])")
+    assert len({tuple(look) for look in looks}) == 2 + 6  # there are six dash patterns for the 8 curves of FedDyn
+    assert {color for name, color, _ in looks if name == "FedDyn"} == {COLORS["FedDyn"]}
+    assert {color for name, color, _ in looks if name == "FedAvg"} == {COLORS["FedAvg"]}
+    figures = page.locator("#figure option").all_text_contents()
+    assert "objective (mean of all devices)" in figures
+    assert not any(name.startswith("all ") for name in figures)
+    assert page.evaluate("shortened(['1.5912', '1.5931', '1.5950'], 3)") == ["1.591", "1.593", "1.595"]
+    assert page.evaluate("shortened(['0.160519', '150', '-', '1234.5'])") == ["0.1605", "150", "-", "1234.5"]
+
+
+def data_groups(page: Any) -> list[str]:
+    found: list[str] = page.evaluate("data.groups.map(({ name }) => name)")
+    return found
+
+
+def test_targets_are_named_and_only_those_of_what_is_drawn(view: Any) -> None:
+    view.evaluate("data.groups[0].targets = [0.2]; data.groups[1].targets = [0.4, 0.2]; refresh()")
+    words = "(document.getElementById('plot').layout.annotations ?? []).map(({ text }) => text)"
+    low, high = view.evaluate(words)
+    assert low == "target 0.2"  # of both groups
+    assert high.startswith("target 0.4 · ")
+    view.locator("#filter").fill(data_groups(view)[0])
+    view.wait_for_function(f"{words}.length === 1")
+    view.locator("#figure").select_option("norms.h")
+    assert view.evaluate(words) == []
+
+
+def test_a_single_round_has_a_sensible_axis(view: Any) -> None:
+    view.evaluate("""() => {
+        for (const run of Object.values(data.runs)) {
+            run.series = { round: [1], "models.all.accuracy": [0.25] };
+        }
+        state.figure = "models.all.accuracy";
+        refresh();
+    }""")
+    assert view.evaluate("document.getElementById('plot').layout.yaxis.range") == [0, 1]
+
+
+def test_no_name_of_six_devices_is_hidden(view: Any) -> None:
+    """A legend has no part that only a scroll shows."""
+    for legend in ("#legend", "#devices-legend"):
+        assert view.locator(legend).evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+    view.set_viewport_size({"width": 390, "height": 800})
+    assert view.locator("#devices-legend").evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+
+
 def test_devices_and_the_split(view: Any, home: Path) -> None:
     last = lines(home / "one/feddyn")[-1]["on_devices"]["accuracy"]
     drawn = {trace["name"]: trace for trace in traces(view, "spread-plot")}
@@ -172,5 +232,5 @@ def test_a_phone_and_three_hundred_runs(view: Any) -> None:
     assert len(drawn) == 304
     assert sum(len(trace["x"]) for trace in drawn) < 50_000
     assert max(max(trace["y"]) for trace in drawn) == 6  # no peak is lost
-    assert view.locator("#legend button").count() == 24
+    assert view.locator("#legend button").count() == 16
     assert view.evaluate("document.documentElement.scrollWidth") <= 390

@@ -128,6 +128,6 @@ def test_which_means_are_weighted_by_data() -> None:
     """Those of FedAvg and of its kin; the others' authors take plain means."""
     kin = (feddyn.FedAvg(), feddyn.FedProx(0.1), feddyn.FedAvgM(0.9), feddyn.FedAdam(0.1), feddyn.FedYogi(0.1))
     dual = (feddyn.Scaffold(), feddyn.FedDyn(0.1), feddyn.FedSplit(1.0), feddyn.FedDR(0.1), feddyn.FedDC(0.1))
-    others = (*dual, feddyn.AdaBest(0.1, 0.5), feddyn.FedACG(0.5))
+    others = (*dual, feddyn.FedDynM(0.1, 0.5), feddyn.AdaBest(0.1, 0.5), feddyn.FedACG(0.5))
     assert {method.weight(1.7) for method in kin} == {1.7}
     assert {method.weight(1.7) for method in others} == {1.0}

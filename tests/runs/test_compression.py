@@ -1,14 +1,16 @@
 """Whole runs with compressed uploads and downloads: exact, counted in the bytes that are sent, and always the same."""
 
 import gc
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import pytest
 import torch
 from torch import nn
 
 import feddyn
+from feddyn.algorithms import Scalar, State
 from feddyn.data.stored import Stored
 from feddyn.engine.trainer import UNSENT
 from feddyn.records.layout import key
@@ -21,6 +23,7 @@ DECAY = 0.1
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=8)
 FOUR = feddyn.Quantized(4)
 TOP = feddyn.TopK(0.2, FOUR)
+POINTS = feddyn.synthetic("type2", devices=8, samples=20, features=6, classes=3)
 
 
 def test_feddyn_finds_the_optimum_with_both_ways_compressed_and_uploads_lost(
@@ -253,6 +256,9 @@ def test_methods_of_a_comparison_have_compressors_of_their_own_and_can_be_change
     assert [plan.uplink for _, plan in found] == [feddyn.Quantized(8), None, feddyn.Quantized(4)]
     found = plans(common, ["uplink.bits=2"])
     assert [plan.uplink for _, plan in found] == [feddyn.Quantized(2), None, feddyn.Quantized(2)]
+    sparse = {"name": "topk", "fraction": 0.1, "values": {"name": "quantized", "bits": 4}}
+    ((_, plan),) = plans(document(uplink=sparse), ["uplink.values.bits=2"])
+    assert plan.uplink == feddyn.TopK(0.1, feddyn.Quantized(2))
 
 
 @pytest.mark.parametrize(
@@ -281,3 +287,70 @@ def test_a_setting_that_cannot_be_meant_gets_a_sentence(table: Document, words: 
 def test_a_compressor_must_be_one() -> None:
     with pytest.raises(feddyn.InputError, match="uplink must be a"):
         feddyn.simulate(**arguments(algorithm=feddyn.FedDyn(0.1), uplink=4))
+
+
+@final
+@dataclass(frozen=True)
+class Undeclared(feddyn.Algorithm):
+    """FedDyn that says nothing of compressed messages."""
+
+    inner: feddyn.FedDyn
+
+    def server(self, theta: torch.Tensor) -> State:
+        return self.inner.server(theta)
+
+    def device(self, theta: torch.Tensor) -> State:
+        return self.inner.device(theta)
+
+    def broadcast(self, server: State) -> State:
+        return self.inner.broadcast(server)
+
+    def problem(self, down: State, device: State, share: Scalar) -> feddyn.Problem:
+        return self.inner.problem(down, device, share)
+
+    def report(self, down: State, device: State, share: Scalar, found: feddyn.Solution) -> tuple[State, State]:
+        return self.inner.report(down, device, share, found)
+
+    def aggregate(self, server: State, total: State, count: int, devices: int) -> State:
+        return self.inner.aggregate(server, total, count, devices)
+
+    def weight(self, share: Scalar) -> Scalar:
+        return self.inner.weight(share)
+
+
+@pytest.mark.parametrize(
+    ("links", "words"),
+    [
+        (
+            {"uplink": feddyn.Quantized(4)},
+            "Undeclared: uploads can only be compressed where .* remembers_unsent = True",
+        ),
+        ({"downlink": feddyn.Quantized(4)}, "Undeclared: broadcasts can only be compressed where .* as_sent = "),
+    ],
+)
+def test_a_method_that_does_not_say_what_compression_does_to_it_is_refused(links: Any, words: str) -> None:
+    """It would train, and end elsewhere."""
+    with pytest.raises(feddyn.InputError, match=words):
+        feddyn.simulate(
+            nn.Linear(6, 3), POINTS, Undeclared(feddyn.FedDyn(0.1)), SGD, participation=3, rounds=2, **links
+        )
+
+
+def test_uploads_that_are_all_lost_are_not_for_free() -> None:
+    links = feddyn.Links(lost=1.0)
+    run = feddyn.simulate(
+        nn.Linear(6, 3), POINTS, feddyn.FedDyn(0.1), SGD, participation=3, rounds=2, links=links, uplink=feddyn.Sign()
+    )
+    assert run.history[-1]["bytes_up"] == 2 * 3 * 21 * 4  # nobody knows better than the raw vectors
+
+
+def test_what_was_not_broadcast_is_recorded() -> None:
+    """The first broadcast is theta^0, which everybody has."""
+    run = feddyn.simulate(
+        nn.Linear(6, 3), POINTS, feddyn.FedDyn(0.1), SGD, participation=3, rounds=4, downlink=feddyn.TopK(0.2)
+    )
+    first, *others = (line["broadcast"] for line in run.history)
+    assert first == {"sent": 0.0, "unsent": 0.0}
+    assert all(norms["sent"] > 0 < norms["unsent"] for norms in others)
+    whole = feddyn.simulate(nn.Linear(6, 3), POINTS, feddyn.FedDyn(0.1), SGD, participation=3, rounds=2)
+    assert "broadcast" not in whole.history[-1]

@@ -23,7 +23,7 @@ def test_progress_is_on_standard_error_and_says_whose_figure_it_is(capsys: pytes
     lines = said.err.splitlines()
     assert len(lines) == 4
     first = run.history[0]["models"]["all"]["objective"]
-    assert lines[0].startswith(f"FedDyn: round 1 of 4, objective of 'all' {first:.4f}, ")
+    assert lines[0].startswith(f"FedDyn: round 1 of 4, objective (mean of all devices) {first:.4f}, ")
     assert lines[0].endswith(" left")
     assert ", finished, " in lines[-1]
 

@@ -106,6 +106,7 @@ def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
         feddyn.FedDC(0.1),
         feddyn.AdaBest(0.1, 0.5),
         feddyn.FedACG(0.5),
+        feddyn.FedDynM(0.1, 0.5),
         feddyn.FedAdam(0.1),
     ):
         line = run(unbalanced, algorithm=algorithm).history[-1]
@@ -119,6 +120,7 @@ def test_what_crosses_the_wire_is_counted(unbalanced: Stored) -> None:
         "FedDC": (4, 480, 480),
         "AdaBest": (2, 240, 256),
         "FedACG": (2, 240, 240),
+        "FedDynM": (2, 240, 240),
         "FedAdam": (2, 256, 240),
     }
     three = run(unbalanced, participation=[[0, 3, 5]], rounds=1).history[-1]

@@ -35,6 +35,7 @@ def test_a_sweep_equals_single_runs(
     solver: dict[str, Any] = {"batch_size": batch, "weight_decay": 0.01, "clip": clip, "lr_decay": 0.9, **length}
     groups = [
         Group(feddyn.FedDyn(column(0.1, 0.5)), 2),
+        Group(feddyn.FedDynM(column(0.1, 0.5), column(0.5, 0.8)), 2),
         Group(feddyn.Scaffold(), 2),
         Group(feddyn.FedAvg(), 2),
         Group(feddyn.FedProx(column(0.2, 0.02)), 2),
@@ -55,6 +56,8 @@ def test_a_sweep_equals_single_runs(
     singles: list[feddyn.Algorithm] = [
         feddyn.FedDyn(0.1),
         feddyn.FedDyn(0.5),
+        feddyn.FedDynM(0.1, 0.5),
+        feddyn.FedDynM(0.5, 0.8),
         feddyn.Scaffold(),
         feddyn.Scaffold(),
         feddyn.FedAvg(),

@@ -219,3 +219,17 @@ def test_figures_that_are_not_finite_can_be_read_again(tmp_path: Path) -> None:
         wild, tame = (outcome for *_, outcome in Searching(document, tmp_path, start).outcomes())
         assert (wild.status, tame.status) == ("diverged", "finished")
         assert len(wild.curve["round"]) < 8 == len(tame.curve["round"])
+
+
+def test_compressors_are_searched_by_bytes(tmp_path: Path) -> None:
+    """8, 4 and 2 bits reach the target in as many rounds or more; by models transmitted, whose lengths differ, 8 bits
+    would be the best. Uncompressed ones are not computed in a batch, which knows no bytes."""
+    single = setting("feddyn") | {"uplink": {"name": "quantized", "bits": 8}, "rounds": 30}
+    single["target"] = {"metric": "objective", "gap": 0.5}
+    space = {"uplink": {"bits": [8, 4, 2]}}
+    search = Searching(single | {"sweep": {"space": space}}, tmp_path, start)
+    outcomes = {outcome.candidate.changes["uplink.bits"]: outcome for *_, outcome in search.outcomes()}
+    assert all(outcome.transmitted for outcome in outcomes.values())
+    lengths = [outcome.bytes or 0 for outcome in outcomes.values()]
+    assert min(outcomes.values(), key=lambda outcome: outcome.rank).bytes == min(lengths) > 0
+    assert min(outcomes, key=lambda bits: outcomes[bits].rank) != 8

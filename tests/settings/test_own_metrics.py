@@ -79,7 +79,7 @@ def test_they_are_run_recorded_resumed_and_reported(folder: Path) -> None:
     assert "is complete" in feddyn_says("resume", folder / "r")[1]
     code, words = feddyn_says("report", folder / "r")
     assert code == 0
-    assert "error of the all model" in words
+    assert "error (mean of all devices)" in words
     assert f" {figures['error']:.4f} " in words
     page = (folder / "r" / "report" / "index.html").read_text()
     assert "models.all.f1" in page

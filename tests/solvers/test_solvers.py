@@ -24,6 +24,7 @@ METHODS: list[Any] = [
     pytest.param(feddyn.FedDC(0.5), id="feddc"),
     pytest.param(feddyn.AdaBest(0.5, 0.9), id="adabest"),
     pytest.param(feddyn.FedACG(0.8, 0.1), id="fedacg"),
+    pytest.param(feddyn.FedDynM(0.3, 0.8), id="feddynm"),
     pytest.param(feddyn.FedAvgM(0.8), id="fedavgm"),
     pytest.param(feddyn.FedAdam(0.1), id="fedadam"),
     pytest.param(feddyn.FedYogi(0.1), id="fedyogi"),
@@ -78,6 +79,9 @@ def written_out(
             return ((server["c"] / share - device["c"]) * theta).sum()
         case feddyn.FedDyn():
             return -(device["lambda"] * theta).sum() + method.alpha / share / 2 * ((theta - at) ** 2).sum()
+        case feddyn.FedDynM():
+            away = ((theta - server["ahead"]) ** 2).sum()
+            return -(device["lambda"] * theta).sum() + method.alpha / share / 2 * away
         case feddyn.FedSplit():
             return ((theta - (2 * at - device["z"])) ** 2).sum() / (2 * method.step * share)
     raise AssertionError(method)

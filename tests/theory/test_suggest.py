@@ -1,6 +1,7 @@
 """`suggest_alpha` finds L where it is known, and refuses what it cannot judge in one sentence."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -49,6 +50,8 @@ def test_it_is_the_largest_curvature_times_share_of_any_device() -> None:
     assert "theory, 4 devices of which 2 are active" in text
     assert "  FedDyn, convex: alpha = " in text
     assert "0.001 to 0.1" in text
+    assert "are few" not in text
+    assert "2 of 100 are few: search up to 0.25, and try FedDynM" in str(replace(found, m=100))
 
 
 def test_negative_curvature_counts_by_its_size() -> None:

@@ -12,7 +12,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
 from feddyn.views.comparison import compare
-from feddyn.views.differences import differing, label, short, words
+from feddyn.views.differences import differing, label, ordered, short, words
 from feddyn.views.tables import sparkline
 
 
@@ -143,6 +143,39 @@ def test_words_of_values() -> None:
     assert short(["solver.lr", "server.lr"]) == {"solver.lr": "solver.lr", "server.lr": "server.lr"}
     assert differing([{"seed": 1, "a": {"b": 1}}, {"seed": 2, "a": {"b": 1}}]) == []
     assert label([], {"algorithm": {"name": "scaffold"}}) == "SCAFFOLD"
+
+
+def test_numbers_have_four_digits_unless_runs_look_the_same() -> None:
+    near = [record([0.1], solver_lr=lr) for lr in (0.123411, 0.123433, 0.5)]
+    assert [variant.label for variant in compare(*near).variants] == ["lr 0.12341", "lr 0.12343", "lr 0.5"]
+    assert [row[0] for row in compare(*near).table.rows] == ["0.12341", "0.12343", "0.5"]
+    far = [record([0.1], solver_lr=lr) for lr in (0.160519, 0.5)]
+    assert [variant.label for variant in compare(*far).variants] == ["lr 0.1605", "lr 0.5"]
+    assert words("population.scale", 12345.0) == "12345"
+
+
+def test_seeds_are_in_order() -> None:
+    found = compare(record([0.1], 2), record([0.2], 0), record([0.3], 1))
+    assert cells(found, 0)["seeds"] == "0, 1, 2"
+
+
+def test_labels_leave_out_what_is_not_needed_to_tell_runs_apart() -> None:
+    """How long a run is and how often it is looked at: the participation says as much."""
+    pairs = [record([0.1], rounds=9, participation=0.1), record([0.1], rounds=20, participation=0.5)]
+    assert [variant.label for variant in compare(*pairs).variants] == ["participation 0.1", "participation 0.5"]
+    alone = [record([0.1], rounds=9), record([0.1], rounds=20)]
+    assert [variant.label for variant in compare(*alone).variants] == ["rounds 9", "rounds 20"]
+    assert ordered(["rounds", "algorithm.mu", "solver.lr", "algorithm.name"], [{"solver": {"lr": 1}}]) == [
+        *("algorithm.name", "solver.lr", "algorithm.mu", "rounds")
+    ]
+
+
+def test_where_much_differs_a_terminal_has_one_column_for_it() -> None:
+    changed = {f"solver_{name}": 1 for name in "abcdefg"}
+    found = compare(record([0.1]), record([0.2], **changed))
+    assert "a" in found.table.columns
+    assert found.brief.columns[:2] == ["run", "seeds"]
+    assert found.brief.rows[1][0] == "a 1, b 1, c 1, d 1, e 1, f 1, g 1"
 
 
 def test_sparklines_have_the_ends_and_fit() -> None:

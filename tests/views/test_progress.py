@@ -65,7 +65,7 @@ def test_a_line_a_minute_or_for_every_tenth() -> None:
 
 def test_a_round_without_figures_has_none() -> None:
     line = {"models": {"all": {"accuracy": 0.83125}}}
-    assert figure(("all", "accuracy"), line) == "accuracy of 'all' 0.8313"
+    assert figure(("all", "accuracy"), line) == "accuracy (mean of all devices) 0.8313"
     assert figure(("all", "accuracy"), {}) == ""
     lines: list[str] = []
     plain("round", lines.append, Clock())("FedDyn", 1, 1)

@@ -28,6 +28,20 @@ def test_counts_savings_and_what_was_not_reached() -> None:
     assert rows[3] == ["SCAFFOLD", "diverged", "-", "0", "-", "-", "-"]
 
 
+def test_a_factor_that_says_nothing_is_left_out() -> None:
+    """It stopped before it had transmitted what the reference needed: it may need less than that, or more."""
+    runs = {"FedDyn": summary(50, reached=True), "FedAvg": summary(2, reached=False)}
+    assert comparison("t", runs, "FedDyn", model="all", metric="loss", target=True).rows[1][1:3] == ["2+", "-"]
+
+
+def test_of_a_long_table_the_first_rows_and_where_the_others_are() -> None:
+    table = Table("t", ["a"], [[str(number)] for number in range(30)], ["note"])
+    shown = table.first(20, Path("out/tables"))
+    assert [row[0] for row in shown.rows] == [str(number) for number in range(20)]
+    assert shown.notes == ["10 more rows in out/tables.", "note"]
+    assert table.first(30, Path("out")) is table
+
+
 def test_without_a_target_nothing_is_said_to_be_saved() -> None:
     runs = {"FedDyn": summary(6, reached=False), "SCAFFOLD": summary(12, reached=False)}
     table = comparison("t", runs, "FedDyn", model="all", metric="loss", target=False)
@@ -71,10 +85,10 @@ def test_nothing_in_a_csv_file_is_a_formula(tmp_path: Path) -> None:
 
 def test_a_label_is_no_formula_in_a_plot_either(tmp_path: Path) -> None:
     history = [{"transmitted": t, "models": {"all": {"loss": 1 / t}}} for t in (1, 2)]
-    convergence({r"$\nosuch{$ \x1b": history}, tmp_path / "plot.png", metric="loss")
+    convergence({r"$\nosuch{$ \x1b": history}, tmp_path / "plot.png", metric="loss", better="lower")
 
 
 def test_a_plot_is_written(tmp_path: Path) -> None:
     history = [{"transmitted": t, "models": {"all": {"loss": 1 / t}}} for t in (1, 2, 3)] + [{"transmitted": 4}]
-    convergence({"FedDyn": history}, tmp_path / "plot.png", metric="loss", target=0.5)
+    convergence({"FedDyn": history}, tmp_path / "plot.png", metric="loss", better="lower", target=0.5)
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -51,7 +51,7 @@ def run(
         sent_server = server
         if common:
             sent = common.broadcast(down, t)
-            down, sent_server = sent.down, server | {name: sent.down[name] for name in algorithm.as_sent}
+            down, sent_server = sent.down, server | {name: sent.down[name] for name in algorithm.as_sent or ()}
             common.commit(sent, asked.tolist())
         if len(who) == 0:
             continue
@@ -60,9 +60,9 @@ def run(
         found = seen = solved.theta[who]
         if up:
             error = unsent[who] if up.feedback or way == "extra feedback" else None
-            reference = algorithm.reference(down, devices)
-            reference = problem.start if reference is None else reference[who]
-            seen, rest, _ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
+            reference = up.reference(down, devices, losses.share, solved.path)
+            reference = reference if reference.dim() == 1 else reference[who]
+            seen, rest, *_ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
             if rest is not None:
                 unsent[who] = rest
         state, share = {name: vectors[who] for name, vectors in devices.items()}, losses.share[who]

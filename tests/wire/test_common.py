@@ -7,7 +7,7 @@ import feddyn
 from feddyn.wire import Compressor, Quantized, RandomK, TopK
 from feddyn.wire.base import models_broadcast
 from feddyn.wire.bits import Reader
-from feddyn.wire.common import APART, KEPT, SUM, WHOLE, CommonModel
+from feddyn.wire.common import APART, KEPT, SUM, WHOLE, CommonModel, hear
 from feddyn.wire.exact import read_exactly
 
 SIZES = (150, 50)
@@ -34,7 +34,7 @@ def test_whoever_was_away_ends_with_the_same_bits(compressor: Compressor, dtype:
             missed = t + 1 - int(common.known[k])
             message = common.messages("theta", sent, {missed})[missed]
             assert length == len(message) + 4  # the number beside it is sent as it is
-            moved[k] = common.hear(moved[k], message)
+            moved[k] = hear(compressor, SIZES, moved[k], message)
             assert torch.equal((start + moved[k]).to(dtype), sent.down["theta"])
         assert sent.down["number"] == t
         common.commit(sent, listening)
@@ -77,8 +77,8 @@ def test_what_does_not_add_up_exactly_is_sent_one_by_one() -> None:
         common.commit(sent, [])
         states.append(common.moved["theta"])
     assert [messages[count][0] for count in (1, 2, 4)] == [APART, APART, WHOLE]
-    assert torch.equal(common.hear(states[1], messages[2]), states[3])
-    assert torch.equal(common.hear(start, messages[4]), states[3])
+    assert torch.equal(hear(common.compressor, SIZES, states[1], messages[2]), states[3])
+    assert torch.equal(hear(common.compressor, SIZES, start, messages[4]), states[3])
 
 
 def test_it_is_restored_to_the_same_bits() -> None:
@@ -103,7 +103,7 @@ def test_changes_whose_own_sum_is_not_exact_are_sent_one_by_one() -> None:
         assert sent.messages["theta"].exact
         common.commit(sent, [])
         states.append(common.moved["theta"])
-    assert torch.equal(common.hear(states[1], messages[2]), states[3])
+    assert torch.equal(hear(common.compressor, SIZES, states[1], messages[2]), states[3])
 
 
 @pytest.mark.parametrize("parameters", [1, 7])

@@ -59,8 +59,8 @@ def test_what_is_sent_depends_on_the_vector_and_the_seed_alone(compressor: Compr
     vector = torch.randn(100, generator=torch.Generator().manual_seed(2))
     message = compressor.encode(vector, SIZES, 5)
     assert compressor.encode(vector.clone(), SIZES, 5) == message
-    arrived, length = compressor.sent(vector, SIZES, 5)
-    assert length == len(message)
+    arrived, carried = compressor.sent(vector, SIZES, 5)
+    assert carried == message
     assert arrived.dtype == vector.dtype
     assert torch.equal(arrived.double(), compressor.decode(message, SIZES))
     random = isinstance(compressor, RandomK) or "stochastic" in repr(compressor) or "RandomK" in repr(compressor)
@@ -183,9 +183,9 @@ def test_numbers_beyond_float32_are_sent_as_its_largest() -> None:
 def test_no_message_is_longer_than_the_vector(compressor: Compressor, size: int, dtype: torch.dtype) -> None:
     """And a byte and a checksum; where the vector is sent as it is, it arrives as it is."""
     vector = torch.randn(size, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    arrived, length = compressor.sent(vector, (size,), 1)
-    assert length <= vector.nbytes + 5
-    assert torch.equal(arrived, vector) or length < vector.nbytes + 5
+    arrived, message = compressor.sent(vector, (size,), 1)
+    assert len(message) <= vector.nbytes + 5
+    assert torch.equal(arrived, vector) or len(message) < vector.nbytes + 5
 
 
 def test_codes_are_those_of_the_same_numbers_in_float64() -> None:

@@ -13,7 +13,7 @@ import feddyn
 from feddyn.wire import Compressor
 from feddyn.wire.base import CHECKSUM, checksum
 from feddyn.wire.bits import Reader, count
-from feddyn.wire.common import CommonModel
+from feddyn.wire.common import CommonModel, hear
 from tests.wire.test_compressors import ALL
 
 SIZES = (27_000, 0, 2_999, 1)
@@ -86,9 +86,9 @@ def test_hostile_broadcasts_do_no_harm() -> None:
     for _ in range(200):
         body = damaged(dice.choice(list(messages.values()))[:-CHECKSUM], dice)
         message = body + checksum(body)
-        refused_or_read(lambda message=message: common.hear(torch.zeros(SIZE), message))  # type: ignore[misc]
+        refused_or_read(lambda message=message: hear(compressor, SIZES, torch.zeros(SIZE), message))  # type: ignore[misc]
     with pytest.raises(feddyn.InputError, match="cut off or altered"):
-        common.hear(torch.zeros(SIZE), messages[1][:-1])
+        hear(compressor, SIZES, torch.zeros(SIZE), messages[1][:-1])
 
 
 @pytest.mark.parametrize(

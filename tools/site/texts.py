@@ -1,7 +1,7 @@
 """A hook of MkDocs: the site is made of the texts as they stand in the repository, where links are paths.
 
-README.md is the front page, and CONTRIBUTING.md and CHANGELOG.md are pages. Any other file or folder that a text links
-to and that is no page gets one that shows it, so that no link leaves the site.
+README.md is the front page, and CONTRIBUTING.md, CHANGELOG.md and the short paper are pages. Any other file or folder
+that a text links to and that is no page gets one that shows it, so that no link leaves the site.
 """
 
 import posixpath
@@ -16,7 +16,12 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "joss/paper.md": "short-paper.md",
+}
 LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".toml": "toml", ".csv": "text", ".md": "markdown", ".sh": "bash", "": "text"}
 SHOWN = "---\nsearch:\n  exclude: true\n---\n\n# {title}\n\n{body}\n"
@@ -85,8 +90,8 @@ def _targets(file: File) -> Iterator[Path]:
 
 def _page(target: Path, files: Files) -> str | None:
     """Where a file of the repository is in the site, if it is."""
-    if target.parent == ROOT and target.name in PAGES:
-        return PAGES[target.name]
+    if found := next((uri for path, uri in PAGES.items() if target == ROOT / path), None):
+        return found
     if not target.is_relative_to(DOCS):
         return None
     name = target.relative_to(DOCS).as_posix()

@@ -9,6 +9,7 @@ from feddyn.algorithms.fedavgm import FedAvgM
 from feddyn.algorithms.feddc import FedDC
 from feddyn.algorithms.feddr import FedDR
 from feddyn.algorithms.feddyn import FedDyn
+from feddyn.algorithms.feddynm import FedDynM
 from feddyn.algorithms.fedprox import FedProx
 from feddyn.algorithms.fedsplit import FedSplit
 from feddyn.algorithms.fedyogi import FedYogi
@@ -25,6 +26,7 @@ __all__ = [
     "FedDC",
     "FedDR",
     "FedDyn",
+    "FedDynM",
     "FedProx",
     "FedSplit",
     "FedYogi",

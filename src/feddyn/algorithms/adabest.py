@@ -37,6 +37,8 @@ class AdaBest(Algorithm):
 
     mu: Scalar
     beta: Scalar
+    as_sent = ()
+    remembers_unsent = False
     remedy = "a smaller mu or beta"
 
     def __post_init__(self) -> None:

@@ -82,15 +82,17 @@ class Algorithm(ABC):
 
     needs_path: ClassVar[bool] = False
     """Whether `report` needs the solution's path."""
-    as_sent: ClassVar[tuple[str, ...]] = ()
-    """The server's vectors that `aggregate` takes for what devices were sent. Where broadcasts are compressed, it is
-    given these as they were really sent, and all others as they are."""
+    as_sent: ClassVar[tuple[str, ...] | None] = None
+    """The server's vectors that `aggregate` takes for what devices were sent; empty: it takes none so. Where broadcasts
+    are compressed, it is given these as they were really sent, and all others as they are. A method that does not say
+    it (None) is not broadcast compressed: nobody could tell that it goes wrong."""
     carries: ClassVar[tuple[str, ...]] = ()
     """The server's vectors in which nothing of the broadcast ones is left: they are made of what devices found. Where
     broadcasts are compressed, `carry` adds to them what devices were not sent."""
-    remembers_unsent: ClassVar[bool] = False
-    """Whether a device's state, computed from what the server sees of its model, asks for the rest again. The devices
-    of all other methods are given a memory of it where uploads are compressed."""
+    remembers_unsent: ClassVar[bool | None] = None
+    """Whether a device's state, computed from what the server sees of its model, asks for the rest again. Devices whose
+    state does not, or who have none, are given a memory of it where uploads are compressed. A method whose devices have
+    a state, and that does not say it (None), is refused there: a second memory would count everything twice."""
     remedy: ClassVar[str] = ""
     """What of the method's own parameters usually helps where training diverges."""
 
@@ -122,10 +124,10 @@ class Algorithm(ABC):
     def weight(self, share: Scalar) -> Scalar:
         """The device's weight in the means of the active and of all device models; over all devices it has mean 1."""
 
-    def reference(self, down: State, device: State) -> Vector | None:
-        """The model of which the server knows the upload before it hears of the device, and from which compressed
-        uploads are measured; None: where the device starts. Only a method whose upload depends on the device's state
-        has another one, for which that upload is 0."""
+    def reference(self, down: State, device: State, path: Scalar | None) -> Vector | None:
+        """The model of which the server knows the upload before it hears of the device, which walked a `path` of that
+        length, and from which compressed uploads are measured; None: where the device starts. A method has another one
+        where its upload depends on the device's state, or what it sums up is a difference to something else."""
         return None
 
     def carry(self, server: State, unsent: State) -> State:

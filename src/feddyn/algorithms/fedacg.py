@@ -30,6 +30,7 @@ class FedACG(Algorithm):
 
     momentum: Scalar
     beta: Scalar = 0.0
+    as_sent = ()
     remedy = "a smaller momentum, or a beta with which lr * beta stays well below 2"
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from feddyn.algorithms.base import Algorithm, Problem, Scalar, Solution, State, 
 class FedAvg(Algorithm):
     """Federated averaging; it has no parameters of its own."""
 
+    as_sent = ()
     carries = ("theta",)
 
     def server(self, theta: Vector) -> State:

@@ -23,7 +23,7 @@ out (with y_k = theta^{t-1} at the first activity, the server's model overshot a
 
 Unequal devices, as in FedDyn: alpha_k = alpha / share_k, and means that are not weighted, so that the fixed point is
 the optimum of the pooled loss. The equations are from memory of the paper and were checked by what they have to do
-(fixed point, invariant, limits); the authors' code was not read.
+(fixed point, invariant, limits); docs/methods/feddr.md says where the authors' code differs.
 """
 
 from dataclasses import dataclass
@@ -42,6 +42,7 @@ class FedDR(Algorithm):
 
     alpha: Scalar
     relax: Scalar = 1.0
+    as_sent = ()
     remembers_unsent = True
     remedy = (
         "a larger alpha (as long as lr * alpha / share stays well below 2 on the smallest device), or a smaller relax"
@@ -78,7 +79,7 @@ class FedDR(Algorithm):
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
 
-    def reference(self, down: State, device: State) -> Vector | None:
+    def reference(self, down: State, device: State, path: Scalar | None) -> Vector | None:
         """Its upload is 2 x_k - y_k less what it was, which is 0 at half of y_k plus what it was; for who joins, it is
         x_k itself, and the server knows theta."""
         known = (self._center(down, device) + 2 * device["x"] - device["y"]) / 2

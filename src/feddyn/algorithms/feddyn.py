@@ -31,7 +31,7 @@ from feddyn.checks import require_number
 @final
 @dataclass(frozen=True)
 class FedDyn(Algorithm):
-    """Algorithm 1. `alpha` > 0 weighs the dynamic regularizer (the paper's experiments: 0.001 to 0.1).
+    """FedDyn, the paper's Algorithm 1, with `alpha` > 0 for its dynamic regularizer (its experiments: 0.001 to 0.1).
 
     With `OneStep()` as its solver this is FedDynOneGD, the paper's Algorithm 2.
     """

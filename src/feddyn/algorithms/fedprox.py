@@ -30,6 +30,7 @@ class FedProx(Algorithm):
     """FedProx with penalty `mu` >= 0."""
 
     mu: Scalar
+    as_sent = ()
     carries = ("theta",)
     remedy = "a mu with which lr * mu stays well below 2"
 

@@ -29,6 +29,7 @@ class FedSplit(Algorithm):
 
     step: Scalar
     mean: Literal["act", "all"] = "act"
+    as_sent = ()
     remembers_unsent = True
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class Scaffold(Algorithm):
     """SCAFFOLD; it has no parameters of its own and needs a solver that reports its path."""
 
     needs_path: ClassVar[bool] = True
+    as_sent = ()
     carries = ("theta",)
     remembers_unsent = True
 
@@ -58,6 +59,11 @@ class Scaffold(Algorithm):
 
     def weight(self, share: Scalar) -> Scalar:
         return 1.0
+
+    def reference(self, down: State, device: State, path: Scalar | None) -> Vector | None:
+        """theta - path c, for which c_k^+ = c_k: what is sent is  -path (c_k^+ - c_k) , which vanishes as they settle.
+        So compressed uploads are SCALLION's (Huang, Li & Li, ICLR 2024), delta_k = Q((theta - theta_k)/path - c)."""
+        return None if path is None else down["theta"] - path * down["c"]
 
     def held(self, device: State, share: Scalar) -> State:
         return {"c": share * device["c"]}

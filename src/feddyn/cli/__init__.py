@@ -22,6 +22,9 @@ from feddyn.cli.theory import alpha, theory
 from feddyn.cli.use import evaluate, export
 from feddyn.errors import FeddynError
 
+NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""What click raises for a group alone, with the help as its message; before 8.2 it printed the help itself."""
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="feddyn")
@@ -75,6 +78,9 @@ def _command() -> int:
     except click.NoSuchOption as error:
         return _fail(_no_such_option(error), error)
     except click.ClickException as error:
+        if isinstance(error, NO_ARGUMENTS):
+            click.echo(error.format_message())
+            return int(error.exit_code)
         return _fail(error.format_message(), error)
     except FeddynError as error:
         return _fail(str(error), error)

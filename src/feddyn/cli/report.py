@@ -9,6 +9,9 @@ from feddyn.cli.completion import records
 from feddyn.cli.interrupts import deafen
 from feddyn.cli.show import Place, say, show
 
+ROWS = 20
+"""Rows of a table that are printed; its files have all."""
+
 
 @click.command()
 @click.argument("directories", nargs=-1, required=True, type=Place(), shell_complete=records)
@@ -35,7 +38,7 @@ def report(directories: Sequence[Path], out: Path | None, live: bool, port: int 
     refuse_links(where, itself=out is None)  # a directory that was named may be a link, but not one that was found
     made = make(directories, where)
     for table in made.tables:
-        show(table)
+        show(table.first(ROWS, where / "tables"))
     for why in made.missing:
         say(f"left out: {why}")
     say(f"{len(made.files)} files in {where}" + ("" if made.missing else f"; open {where / 'index.html'}"))

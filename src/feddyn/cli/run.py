@@ -183,10 +183,11 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
 
     reference, first = next(iter(simulations.items()))
     model, metric = first.run.headline
+    better = first.plan.evaluation.directions[metric]
     target = None if first.plan.target is None else first.plan.target.value
     title = "models transmitted"
     if target is not None:
-        sign = ">=" if first.plan.evaluation.directions[metric] == "higher" else "<="
+        sign = ">=" if better == "higher" else "<="
         title += f" to reach {metric} {sign} {target:.4g}"
     summaries = {label: simulation.run.summary for label, simulation in simulations.items()}
     table = comparison(title, summaries, reference, model=model, metric=metric, target=target is not None)
@@ -194,7 +195,7 @@ def _conclude(simulations: Mapping[str, "Simulation"], directory: Path) -> None:
     (directory / "table.md").write_text(table.markdown(), encoding="utf-8")
     histories = {label: simulation.run.history for label, simulation in simulations.items()}
     try:
-        convergence(histories, directory / "convergence.png", metric=metric, model=model, target=target)
+        convergence(histories, directory / "convergence.png", metric=metric, better=better, model=model, target=target)
         say(f"record, table and plot: {directory}")
     except FeddynError as error:
         say(f"record and table: {directory} ({error})")

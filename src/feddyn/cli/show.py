@@ -97,7 +97,8 @@ def show(table: Table) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
-    shown = RichTable(title=Text(visible(table.title)), box=frame, title_justify="left")
+    console.print(Text(visible(table.title), style="italic"), soft_wrap=True)  # not folded to the width of the table
+    shown = RichTable(box=frame)
     for column in table.columns:
         shown.add_column(visible(column), overflow="fold")
     for row in table.rows:

@@ -9,6 +9,7 @@ from feddyn.cli.completion import single_records
 from feddyn.cli.data import provide
 from feddyn.cli.look import one_record
 from feddyn.cli.show import say, show
+from feddyn.views.naming import whose
 from feddyn.views.portrait import devices as devices_table
 from feddyn.views.tables import Table, figure
 
@@ -40,7 +41,7 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
     found = run.evaluate(data_for(run, named), model)
     name, count = model or run.headline[0], len(found.devices["device"])
     rows = [[metric, figure(value)] for metric, value in found.figures.items()]
-    show(Table(f"the {name} model on {named or 'the data of its run'}", ["figure", "of all samples"], rows))
+    show(Table(f"{whose(name)} on {named or 'the data of its run'}", ["figure", "of all samples"], rows))
     if count > 1:
         spread = found.spread
         columns = list(next(iter(spread.values())))
@@ -67,4 +68,4 @@ def export(directory: Path, to: Path, model: Any) -> None:
 
     one_record(directory)
     run = load(directory)
-    say(f"the {model or run.headline[0]} model: {run.export(to, model)}")
+    say(f"{whose(model or run.headline[0])}: {run.export(to, model)}")

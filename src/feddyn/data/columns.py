@@ -1,4 +1,4 @@
-"""Tables of one's own as columns: CSV and Parquet, read by pyarrow, and NumPy's npz."""
+"""Tables of one's own as columns: CSV, NumPy's npz, and Parquet, which pyarrow reads."""
 
 import hashlib
 import zipfile
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feddyn.data import separated
 from feddyn.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ Column = npt.NDArray[Any]
 """Numbers (whole, floating-point or yes and no), or texts; of an npz file also with more axes."""
 TEXTS = (".csv", ".tsv", ".txt")
 SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
-DELIMITERS = ",;\t"
 
 
 class Columns:
@@ -30,7 +30,7 @@ class Columns:
             raise InputError(f"the table {file} is of no kind that is read here: {', '.join(SUFFIXES)}")
         if not file.is_file():
             raise InputError(f"there is no table {file}")
-        self._columns: Mapping[str, Any] = _arrays(file) if file.suffix.lower() == ".npz" else _table(file)
+        self._columns = _read(file)
         if not self._columns or not len(next(iter(self._columns.values()))):
             raise InputError(f"the table {file} has no rows")
 
@@ -47,13 +47,23 @@ class Columns:
         if name not in self._columns:
             raise InputError(f"the table {self.file} has no column {name!r}; {nearest(name, self.names)}")
         column = self._columns[name]
-        array = column if isinstance(column, np.ndarray) else self._from_arrow(name, column)
+        if isinstance(column, list):
+            array = self._from_fields(name, column)
+        else:
+            array = column if isinstance(column, np.ndarray) else self._from_arrow(name, column)
         if array.dtype.kind not in "biufU":
             raise InputError(f"{self._where(name)} is of the type {array.dtype}: make numbers or texts of it")
         if len(array) != len(self):
             raise InputError(f"{self._where(name)} has {len(array)} rows, the first column {len(self)}: give one each")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise self._gap(name, np.unique(np.argwhere(~np.isfinite(array))[:, 0]), "holds no finite number")
+        return array
+
+    def _from_fields(self, name: str, fields: list[str]) -> Column:
+        if len(gaps := separated.missing(fields)):
+            raise self._gap(name, gaps, "has no value")
+        if (array := separated.typed(fields)) is None:
+            raise InputError(f"{self._where(name)} has dates or times: make numbers or texts of it")
         return array
 
     def _from_arrow(self, name: str, column: "pyarrow.ChunkedArray") -> Column:
@@ -93,23 +103,22 @@ def sha256(file: Path) -> str:
         raise InputError(f"the table {file} cannot be read: {error.strerror}") from None
 
 
-def _table(file: Path) -> "Mapping[str, pyarrow.ChunkedArray]":
+def _read(file: Path) -> Mapping[str, Any]:
+    suffix = file.suffix.lower()
+    if suffix in TEXTS:
+        return separated.fields(file)
+    return _arrays(file) if suffix == ".npz" else _parquet(file)
+
+
+def _parquet(file: Path) -> "Mapping[str, pyarrow.ChunkedArray]":
     try:
         import pyarrow as pa
-        from pyarrow import csv, parquet
+        from pyarrow import parquet
     except ImportError:
-        raise InputError("tables are read by pyarrow: pip install 'feddyn[table]'") from None
+        raise InputError("Parquet is read by pyarrow: pip install 'feddyn[table]'") from None
     try:
-        if file.suffix.lower() in TEXTS:
-            with file.open(encoding="utf-8-sig") as stream:
-                heading = stream.readline()
-            parsing = csv.ParseOptions(delimiter=max(DELIMITERS, key=heading.count))
-            found = csv.read_csv(
-                file, parse_options=parsing, convert_options=csv.ConvertOptions(strings_can_be_null=True)
-            )
-        else:
-            found = parquet.read_table(file)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        found = parquet.read_table(file)
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"the table {file} cannot be read: {str(error).splitlines()[0]}") from None
     names = found.column_names
     if twice := {name for name in names if names.count(name) > 1}:

@@ -24,13 +24,13 @@ TRIES = 100
 
 
 def iid(labels: Labels, devices: int, *, seed: int = 0, sizes: Sequence[int] | None = None) -> Parts:
-    """At random; in equal parts (as near as can be) or of the given sizes."""
+    """A random split, into parts of equal size (as near as can be) or of the given sizes."""
     y, rng = _check(labels, devices), np.random.default_rng(seed)
     return _cut(rng.permutation(len(y)), _sizes(sizes, len(y), devices))
 
 
 def class_exact(labels: Labels, devices: int, *, seed: int = 0) -> Parts:
-    """At random, each device with the same number of every class (the paper's IID split of CIFAR-100).
+    """A random split in which each device has the same number of every class (the paper's IID split of CIFAR-100).
 
     What does not divide evenly goes, class after class, to the devices in turn, so that no two differ by more than one.
     """

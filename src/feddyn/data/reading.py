@@ -37,7 +37,7 @@ def from_datasets(
     collate: Collate | None = None,
     transform: Transform | None = None,
 ) -> Stored:
-    """See `Population.from_datasets`."""
+    """A population of one torch Dataset for each device; see `Population.from_datasets`."""
     if isinstance(datasets, Dataset | DataLoader):
         raise InputError("from_datasets takes a list of Datasets, one for each device: write [dataset_0, dataset_1]")
     names = [f"device {k}" for k in range(len(datasets))]

@@ -79,6 +79,8 @@ def _compared(scene: Scene, rounds: int) -> Table:
         seed=plan.seed,
         loss=plan.loss,
         evaluation=plan.evaluation,
+        uplink=plan.uplink,
+        downlink=plan.downlink,
         stack=1,
     )
     run = load(scene.directory / "server" / "federation")

@@ -29,6 +29,7 @@ from feddyn.round.rehearsal import require_whole_state, try_method, try_out
 from feddyn.round.sums import zeros
 from feddyn.solvers.base import Solver
 from feddyn.wire.base import Compressor
+from feddyn.wire.downlink import carried
 
 
 class Federation:
@@ -173,6 +174,11 @@ class Federation:
         return dict(zip(self.trainer.norms, self._norms.tolist(), strict=True))
 
     @property
+    def broadcast_norms(self) -> Figures:
+        """Of the last broadcast, where it was compressed: the lengths of what was `sent` and of what was `unsent`."""
+        return self.wires.norms
+
+    @property
     def ever_active(self) -> list[int]:
         """The devices that were active at any time, in order."""
         return sorted(self.store.slots)
@@ -201,7 +207,7 @@ class Federation:
             uploads = {name: summed(f"up.{name}") for name in self.trainer.upload}
             count = len(answers.counted)
             server = self.algorithm.aggregate(sent.server, uploads, count, self.population.devices)
-            server = self.wires.carried(sent, server)
+            server = carried(self.algorithm, sent, server)
             require_whole_state(self.algorithm, self.server, server)
             active_mean = summed(model_sum) / summed("weight")[0]
             norms = self.trainer.sums.value(total[:, layout["weight"]])[1:].cpu() / count

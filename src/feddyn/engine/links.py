@@ -36,9 +36,12 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Links:
-    """lost, late: the probability that an upload never arrives, or after the round is closed; leave, back: those of
+    """Simulated links between devices and server, and how often they fail.
+
+    lost, late: the probability that an upload never arrives, or after the round is closed; leave, back: those of
     going offline and of coming back; away: for each round the devices that are offline besides; slow: the probability
-    that a device gets only a part of its steps done, each part as likely as any other."""
+    that a device gets only a part of its steps done, each part as likely as any other.
+    """
 
     lost: float = 0.0
     late: float = 0.0

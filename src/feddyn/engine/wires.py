@@ -8,8 +8,8 @@ import torch
 from feddyn.algorithms.base import Algorithm, State, Vector
 from feddyn.engine.links import Answers
 from feddyn.round.seeds import integer
-from feddyn.wire.base import Compressor, Sizes, models_broadcast
-from feddyn.wire.common import Broadcast, CommonModel
+from feddyn.wire.base import Compressor, Sizes
+from feddyn.wire.downlink import Sent, common_model, send
 
 COMMON, UPLOADED = "common.", "uploaded"
 """Names of vectors in a checkpoint: the beginning of the common model's, and the mean length of an upload."""
@@ -20,15 +20,6 @@ class Traffic(NamedTuple):
 
     counted: int
     in_vain: int
-
-
-class Sent(NamedTuple):
-    """What devices have of a broadcast, what they have not, and the server as it is where it takes that for its own."""
-
-    down: State
-    server: State
-    unsent: State
-    broadcast: Broadcast | None
 
 
 class Crossed(NamedTuple):
@@ -57,23 +48,14 @@ class Wires:
     ):
         self.algorithm, self.seed = algorithm, seed
         self._raw, self._compressed = _raw(upload), compressed
-        self._upload_length = torch.zeros(1, dtype=torch.float64)
-        start = algorithm.broadcast(algorithm.server(initial))
-        models = models_broadcast(algorithm, initial)
-        self.common = CommonModel(downlink, sizes, start, devices, models) if downlink else None
+        self._upload_length = torch.full((1,), float(self._raw), dtype=torch.float64)
+        self.common = common_model(algorithm, downlink, sizes, initial, devices) if downlink else None
+        self.norms: dict[str, float] = {}
+        """Of the last broadcast, where it was compressed: the lengths of what was `sent` and of what was `unsent`."""
 
     def send(self, round: int, server: State) -> Sent:
         """The broadcast of a round; nothing is kept of it until it is committed."""
-        wanted = self.algorithm.broadcast(server)
-        if self.common is None:
-            return Sent(wanted, server, {}, None)
-        found = self.common.broadcast(wanted, integer(self.seed, "downlink", round))
-        server = server | {name: found.down[name] for name in self.algorithm.as_sent}
-        return Sent(found.down, server, {name: wanted[name] - found.down[name] for name in found.moved}, found)
-
-    def carried(self, sent: Sent, server: State) -> State:
-        """The server's next state, with what devices were not sent."""
-        return self.algorithm.carry(server, sent.unsent) if sent.broadcast else server
+        return send(self.algorithm, self.common, server, integer(self.seed, "downlink", round))
 
     def downloads(self, sent: Sent, answers: Answers) -> Traffic:
         """What devices are sent, each what it needs."""
@@ -84,7 +66,8 @@ class Wires:
 
     def uploads(self, answers: Answers, counted: int) -> Traffic:
         """What devices send; `counted` is the length of the compressed uploads that were counted. The others are not
-        computed: they are taken to be as long as those of their round or, where there are none, of the one before."""
+        computed: they are taken to be as long as those of their round or, where there are none, of the one before, and
+        before any was counted as long as the raw vectors."""
         if not self._compressed:
             return _alike(answers, self._raw)
         mean = counted / len(answers.counted) if answers.counted else float(self._upload_length)
@@ -97,6 +80,7 @@ class Wires:
             self._upload_length = torch.tensor([up.counted / len(answers.counted)], dtype=torch.float64)
         if self.common and sent.broadcast:
             self.common.commit(sent.broadcast, _reached(answers))
+            self.norms = sent.norms
 
     def vectors(self) -> dict[str, Vector]:
         """All that the next round depends on."""

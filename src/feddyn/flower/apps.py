@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from feddyn.metrics import Metric
     from feddyn.models.flat import Loss
     from feddyn.solvers.base import Solve
+    from feddyn.wire.base import Compressor
 
 T = TypeVar("T")
 Config: TypeAlias = Mapping[str, Any]
@@ -38,8 +39,9 @@ OVERRIDES = ("rounds", "seed", "sites", "least", "deadline", "welcome", "poll", 
 
 
 class Service(NamedTuple):
-    """What a server needs: its method and initial model, its terms, what it evaluates models on (None: nothing), and
-    what its record gets: the setting, what the model's inputs are, and code that the setting names."""
+    """What a server needs: its method and initial model, its terms, what it evaluates models on (None: nothing), what
+    its record gets (the setting, what the model's inputs are, code that the setting names), and how uploads and
+    broadcasts are compressed (None: not at all)."""
 
     algorithm: "Algorithm"
     model: "nn.Module"
@@ -52,6 +54,8 @@ class Service(NamedTuple):
     setting: Setting
     inputs: Mapping[str, Any] = {}
     code: Mapping[str, bytes] = {}
+    uplink: "Compressor | None" = None
+    downlink: "Compressor | None" = None
 
 
 def server_app(
@@ -63,10 +67,13 @@ def server_app(
     loss: "Loss | None" = None,
     metrics: "Sequence[Metric]" = (),
     every: int = 1,
+    uplink: "Compressor | None" = None,
+    downlink: "Compressor | None" = None,
 ) -> ServerApp:
     """The server's app: trains `model` (from its parameters on) with a method, on the sites of a federation.
 
     test: samples and targets that the server's model is evaluated on, every so many rounds (None: it is not).
+    uplink, downlink: how uploads and broadcasts are compressed, as in `feddyn.simulate`; the sites' must be the same.
     The run's configuration must say where the federation is kept: `out`, an absolute path.
     """
 
@@ -83,7 +90,9 @@ def server_app(
         setting |= {"model": {"memory": True, **describe(model)}, "evaluation": {"every": every, "models": ["server"]}}
         if metrics:
             setting["evaluation"]["metrics"] = [{"name": one.name, "better": one.better} for one in metrics]
-        return Service(algorithm, model, rules, held, chosen, 0.0, metrics, every, setting)
+        setting |= {name: table(how) for name, how in (("uplink", uplink), ("downlink", downlink)) if how}
+        service = Service(algorithm, model, rules, held, chosen, 0.0, metrics, every, setting)
+        return service._replace(uplink=uplink, downlink=downlink)
 
     return serving(make)
 
@@ -95,9 +104,11 @@ def client_app(
     data: "Callable[[Config], tuple[Array, Array] | Population]",
     *,
     loss: "Loss | None" = None,
+    uplink: "Compressor | None" = None,
+    downlink: "Compressor | None" = None,
 ) -> ClientApp:
     """A site's app: `data` is given the node's configuration and gives the site's samples and targets, or a population
-    of one device. The parameters of `model` do not matter: the server's are sent."""
+    of one device. The parameters of `model` do not matter: the server's are sent. uplink, downlink: the server's."""
 
     def make(config: Config) -> Worker:
         from torch.nn.functional import cross_entropy
@@ -109,7 +120,7 @@ def client_app(
             found = data(config)
             return found if isinstance(found, Population) else one_device(*found)
 
-        return SiteWorker(algorithm, solver, model, loss or cross_entropy, load)
+        return SiteWorker(algorithm, solver, model, loss or cross_entropy, load, uplink, downlink)
 
     return working(make)
 
@@ -191,7 +202,8 @@ def serve(grid: Grid, config: Config, service: Service) -> None:
     journal = _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
     status, message = Status.INTERRUPTED, ""
     try:
-        arithmetic = Arithmetic(service.algorithm, FlatModel(service.model, service.loss).theta)
+        initial = FlatModel(service.model, service.loss)
+        arithmetic = Arithmetic(service.algorithm, initial, service.uplink, service.downlink)
         server = Server(arithmetic, rules, GridPost(grid, rules.poll, rules.welcome), journal)
         if config.get("resync"):
             server.resync([name for name in str(config.get("without", "")).split(",") if name])

@@ -7,9 +7,19 @@ import numpy as np
 import torch
 
 from feddyn.algorithms.base import Algorithm, Solution, State, models_uploaded
-from feddyn.flower.letters import Array, Vectors
+from feddyn.errors import InputError
+from feddyn.flower.letters import WIRE, Array, BadLetterError, Letter, Vectors, positive_in
+from feddyn.flower.uploads import same
 from feddyn.identity import describe
+from feddyn.models.flat import FlatModel
 from feddyn.round.sums import ExactSums, zeros
+from feddyn.wire.base import Compressor, Sizes
+from feddyn.wire.uplink import Uplink
+
+MESSAGE = "message"
+"""The name of a compressed upload in a letter."""
+LONGEST = 16
+"""Bytes a parameter that a message has at most, twice a number of float64."""
 
 
 def tensors(vectors: Mapping[str, Array]) -> State:
@@ -22,25 +32,52 @@ def arrays(state: State) -> Vectors:
     return {name: vector.detach().cpu().contiguous().numpy() for name, vector in state.items()}
 
 
-def identity(algorithm: Algorithm, theta: torch.Tensor) -> str:
-    """Sixteen digits that stand for a method, and a model's size and type: server and sites must have the same."""
-    parts = (describe(algorithm)["sha256"], theta.numel(), str(theta.dtype))
+def identity(
+    algorithm: Algorithm, model: FlatModel, uplink: Compressor | None = None, downlink: Compressor | None = None
+) -> str:
+    """Sixteen digits that stand for a method, a model's size and type, and where messages are compressed for how, and
+    for the layers that they are cut by: server and sites must have the same."""
+    parts: tuple[object, ...] = (describe(algorithm)["sha256"], model.size, str(model.theta.dtype))
+    if uplink or downlink:
+        parts += (model.sizes, *(describe(how)["sha256"] for how in (uplink, downlink)))
     return str(describe(parts)["sha256"])[:16]
+
+
+def uplink_of(compressor: Compressor, algorithm: Algorithm, theta: torch.Tensor, sizes: Sizes) -> Uplink:
+    """How sites of a method send compressed uploads; refused where the server cannot read them."""
+    uplink = Uplink(compressor, algorithm, theta, sizes)
+    if uplink.private:
+        raise InputError(
+            f"{type(algorithm).__name__}: its compressed uploads are measured from a device's own state, which the "
+            "server of a deployment does not have; leave the uplink out, or use a method such as FedDyn"
+        )
+    return uplink
 
 
 @final
 class Arithmetic:
-    """A method and the vectors that it sends, for a model that starts at `theta`."""
+    """A method and the vectors that it sends, for a model that starts where it is; uploads and broadcasts are
+    compressed, or (None) not."""
 
-    def __init__(self, algorithm: Algorithm, theta: torch.Tensor):
-        self.algorithm, self.initial = algorithm, theta.detach().cpu().clone()
-        self.key, self.models = identity(algorithm, self.initial), models_uploaded(algorithm, self.initial)
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        model: FlatModel,
+        uplink: Compressor | None = None,
+        downlink: Compressor | None = None,
+    ):
+        self.algorithm, self.initial, self.sizes = algorithm, model.theta.detach().cpu().clone(), model.sizes
+        self.key, self.downlink = identity(algorithm, model, uplink, downlink), downlink
+        self.models = 1 if uplink else models_uploaded(algorithm, self.initial)
         solution = Solution(self.initial, 1.0)
         down, device = algorithm.broadcast(self.begin()), algorithm.device(self.initial)
         _, upload = algorithm.report(down, device, 0.5, solution)
         self.upload, self.state = arrays(upload), arrays(device)
+        if reserved := [name for name in (*self.begin(), *device) if name.startswith(WIRE)]:
+            raise InputError(f"{type(algorithm).__name__}: a vector cannot be called {reserved[0]!r} in a deployment")
         theta_of = [name for name, vector in upload.items() if vector is solution.theta]
         self._found = theta_of[0] if theta_of and algorithm.weight(0.5) == 1 else None
+        self._uplink = uplink_of(uplink, algorithm, self.initial, self.sizes) if uplink else None
 
     def begin(self) -> State:
         """The server's state before the first round."""
@@ -49,6 +86,25 @@ class Arithmetic:
     def limit(self, sites: int) -> float:
         """Numbers of uploads stay below it."""
         return ExactSums(sites).limit
+
+    def received(self, answer: Letter, down: State, share: float) -> Vectors:
+        """The upload of a site of this share that was sent `down`, from its answer; a message is read with care, since
+        anybody may have written it."""
+        if self._uplink is None:
+            return same(answer.vectors, self.upload)
+        sent = answer.vectors.get(MESSAGE)
+        if len(answer.vectors) != 1 or sent is None:
+            raise BadLetterError("other names")
+        if sent.dtype != np.uint8 or sent.ndim != 1 or sent.nbytes > LONGEST * (self.initial.numel() + 64):
+            raise BadLetterError("another shape")
+        path = positive_in(answer, "path") if self.algorithm.needs_path else None
+        try:
+            arrived = self._uplink.compressor.decode(sent.tobytes(), self.sizes)
+        except Exception:  # a compressor of somebody's own may fail in any way on what it did not write
+            raise BadLetterError("bad message") from None
+        if arrived.shape != self.initial.shape:
+            raise BadLetterError("another shape")
+        return same(arrays(self._uplink.receive(down, share, arrived, path)), self.upload)
 
     def aggregate(self, server: State, uploads: Iterable[Vectors], sites: int) -> tuple[State, dict[str, torch.Tensor]]:
         """The server's next state from the exact sum of uploads, of so many sites in all; and where sites upload what

@@ -9,6 +9,7 @@ from typing import final
 from feddyn.algorithms.base import Census
 from feddyn.errors import InputError
 from feddyn.flower.arithmetic import Arithmetic, arrays
+from feddyn.flower.broadcasts import Broadcasts
 from feddyn.flower.journal import Journal
 from feddyn.flower.ledger import Ledger
 from feddyn.flower.letters import NAME, Array, Letter, Words, ticket
@@ -28,8 +29,8 @@ class Desk:
         found = journal.ledger or _new(arithmetic)
         if found.key != arithmetic.key:
             raise InputError(
-                f"the federation in {journal.directory} has another method or model ({found.key}) than this app "
-                f"({arithmetic.key}): give it a directory of its own"
+                f"the federation in {journal.directory} has another method or model, or another compression "
+                f"({found.key}), than this app ({arithmetic.key}): give it a directory of its own"
             )
         self._serial, self._turn, self._shunned = 0, 0, dict[str, int]()
         # a session has tickets of its own, so that none that was lost with a server is ever made again
@@ -101,4 +102,5 @@ def census(ledger: Ledger) -> Census:
 
 
 def _new(arithmetic: Arithmetic) -> Ledger:
-    return Ledger(secrets.token_hex(8), arithmetic.key, 0, 0, {}, (0,) * 5, 0, {}, arrays(arithmetic.begin()))
+    server, wire = arrays(arithmetic.begin()), Broadcasts(arithmetic).kept
+    return Ledger(secrets.token_hex(8), arithmetic.key, 0, 0, {}, (0,) * 5, 0, {}, server, wire)

@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, final
 
 from feddyn.errors import DivergenceError, FeddynError
-from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, name, positive_in, ticket_in
+from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, name, own, positive_in, ticket_in
 from feddyn.flower.store import DeviceStore, MismatchError
 
 LOG = logging.getLogger("feddyn.flower")
 
 
 class Trained(NamedTuple):
-    """What came of a round: the site's next state, its upload, and how many gradients of samples it took."""
+    """What came of a round: the site's next state, its upload, how many gradients of samples it took, and the path that
+    the server needs to read the upload, if it does."""
 
     state: Vectors
     upload: Vectors
     gradients: int
+    path: float | None = None
 
 
 class Worker(Protocol):
@@ -31,8 +33,8 @@ class Worker(Protocol):
     def samples(self) -> int:
         """n_k."""
 
-    def begin(self, theta: Vectors) -> Vectors:
-        """The site's state before its first round."""
+    def begin(self, hello: Vectors) -> Vectors:
+        """The site's state before its first round: of the server's model, and of theta^0 where that is another one."""
 
     def train(self, down: Vectors, state: Vectors, share: float, seed: int, round: int, number: int) -> Trained:
         """One round, counted from 0, of the device with this number."""
@@ -83,7 +85,7 @@ class Device:
         if letter.kind == "settle":
             return Letter("done", {})
         if letter.kind == "resync":
-            return Letter("done", {"ticket": ticket_in(letter)}, state)
+            return Letter("done", {"ticket": ticket_in(letter)}, own(state))
         raise BadLetterError("bad kind")
 
     def _hello(self, letter: Letter, store: DeviceStore) -> Letter:
@@ -96,4 +98,5 @@ class Device:
         seed, round, number = (count_in(letter, key) for key in ("seed", "round", "number"))
         trained = self._worker().train(dict(letter.vectors), state, share, seed, round, number)
         store.write(ticket, counted, trained.state)
-        return Letter("done", {"ticket": ticket, "gradients": trained.gradients}, trained.upload)
+        path = {} if trained.path is None else {"path": trained.path}
+        return Letter("done", {"ticket": ticket, "gradients": trained.gradients, **path}, trained.upload)

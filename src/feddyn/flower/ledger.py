@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from feddyn.errors import FeddynError
-from feddyn.flower.letters import NAME, TICKET, Array, BadLetterError, Letter, count_in, name
+from feddyn.flower.letters import NAME, TICKET, Array, BadLetterError, Letter, beside, count_in, name, own, together
 from feddyn.records.files import write_whole
 from feddyn.records.lines import figure, strictly, table
 
@@ -26,13 +26,14 @@ FILE = "ledger.safetensors"
 
 @dataclass(frozen=True)
 class Site:
-    """A site that was admitted: its number, its samples, the ticket that was counted last, and why its last upload was
-    refused, if it was."""
+    """A site that was admitted: its number, its samples, the ticket that was counted last, why its last upload was
+    refused, if it was, and how many broadcasts it had heard at that ticket, to whose state it falls back."""
 
     number: int
     samples: int
     counted: str
     refused: str = ""
+    heard: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Ledger:
     """Where a federation stands after `round` rounds.
 
     `session` counts the starts of the server, `totals` what all rounds cost, `recorded` the bytes of their record, and
-    `norms` are the median norms of the uploads that were counted last.
+    `norms` are the median norms of the uploads that were counted last. `vectors` are the server's state, `wire` what
+    its next compressed broadcast depends on besides.
     """
 
     federation: str
@@ -52,6 +54,7 @@ class Ledger:
     recorded: int
     norms: Mapping[str, float]
     vectors: Mapping[str, Array] = field(repr=False)
+    wire: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
     @property
     def samples(self) -> int:
@@ -73,9 +76,12 @@ class Ledger:
 
 def write(directory: Path, ledger: Ledger) -> None:
     """Count what is in the ledger."""
-    words = {name: value for name, value in asdict(replace(ledger, vectors={})).items() if name != "vectors"}
-    text = json.dumps(words, sort_keys=True, allow_nan=False)
-    vectors = {name: np.ascontiguousarray(vector) for name, vector in ledger.vectors.items()}
+    words = asdict(replace(ledger, vectors={}, wire={}))
+    text = json.dumps(
+        {name: words[name] for name in words.keys() - {"vectors", "wire"}}, sort_keys=True, allow_nan=False
+    )
+    kept = together(ledger.vectors, ledger.wire)
+    vectors = {name: np.ascontiguousarray(vector) for name, vector in kept.items()}
     known = {"ledger": text, "sha256": _digest(text, vectors)}
     try:
         write_whole(directory / FILE, [save(vectors, metadata=known)], private=True)
@@ -113,12 +119,14 @@ def _ledger(words: dict[str, Any], vectors: Mapping[str, Array]) -> Ledger:
         one = Letter("site", table(entry, "a site"))
         if not NAME.fullmatch(site) or not TICKET.fullmatch(str(entry.get("counted"))):
             raise BadLetterError(f"bad site {site!r}")
-        sites[site] = Site(count_in(one, "number"), count_in(one, "samples", 1), entry["counted"], entry["refused"])
+        heard = count_in(one, "heard") if "heard" in entry else 0  # ledgers of before there was compression
+        number, samples = count_in(one, "number"), count_in(one, "samples", 1)
+        sites[site] = Site(number, samples, entry["counted"], entry["refused"], heard)
     totals = tuple(count_in(Letter("", {"total": total}), "total") for total in words["totals"])
     norms = {name: figure(table(words["norms"], "norms"), name) for name in words["norms"]}
     session, round, recorded = (count_in(letter, key) for key in ("session", "round", "recorded"))
     federation, key = name(letter, "federation"), str(words["key"])
-    return Ledger(federation, key, session, round, sites, totals, recorded, norms, vectors)
+    return Ledger(federation, key, session, round, sites, totals, recorded, norms, own(vectors), beside(vectors))
 
 
 def _digest(text: str, vectors: Mapping[str, Array]) -> str:

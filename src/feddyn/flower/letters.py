@@ -1,11 +1,15 @@
 """What a server and its sites write to each other, whatever carries it: letters of a kind, with words and vectors.
 
     kind     server -> site                                    site -> server
-    hello    federation, site, ticket, theta                   done: ticket, samples, key
+    hello    federation, site, ticket, theta (, start)         done: ticket, samples, key
     train    federation, site, counted, refused, ticket,       done: ticket, gradients, the upload
-             share, round, number, seed, what is broadcast
+             share, round, number, seed, what is broadcast     or its message (, path)
     settle   federation, site, counted, refused                done
     resync   federation, site, counted, refused                done: ticket, the site's state
+
+Where broadcasts are compressed, theta^0 is the `start` of who joins later, and messages are sent instead of vectors of
+the model's size; where uploads are, one `message` instead of all of them, and the `path` that the solver walked if the
+method needs it. Messages are vectors of bytes.
 
 A site that does not hold the state that the server counted answers `mismatch` and changes nothing. One that fails says
 so with a fixed word: texts of exceptions may have paths or data in them.
@@ -28,6 +32,8 @@ Words: TypeAlias = dict[str, str | int | float]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Of sites and federations, which become directories."""
 TICKET = re.compile(r"\d{6}-\d{9}-[0-9a-f]{16}")
+WIRE = "wire/"
+"""Names of vectors that compression keeps beside a method's own begin so, at a site as in the ledger."""
 MOST = 2**53
 """Counts that strangers send are below it."""
 
@@ -42,6 +48,26 @@ class Letter(NamedTuple):
 
 class BadLetterError(ValueError):
     """A letter is not as it should be; its text is a fixed word and safe to send."""
+
+
+def own(vectors: Mapping[str, Array]) -> Vectors:
+    """A method's own vectors, of all that are kept."""
+    return {name: vector for name, vector in vectors.items() if not name.startswith(WIRE)}
+
+
+def beside(vectors: Mapping[str, Array]) -> Vectors:
+    """What is kept beside a method's own vectors, by its short names."""
+    return {name.removeprefix(WIRE): vector for name, vector in vectors.items() if name.startswith(WIRE)}
+
+
+def together(vectors: Mapping[str, Array], more: Mapping[str, Array]) -> Vectors:
+    """A method's own vectors and what is kept beside them, which `own` and `beside` take apart."""
+    return {**vectors, **{WIRE + name: vector for name, vector in more.items()}}
+
+
+def message(data: bytes) -> Array:
+    """A message as a vector."""
+    return np.frombuffer(data, np.uint8)
 
 
 def ticket(session: int, serial: int) -> str:

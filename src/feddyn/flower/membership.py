@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from feddyn.errors import FeddynError, InputError
 from feddyn.flower.arithmetic import arrays, tensors
+from feddyn.flower.broadcasts import START
 from feddyn.flower.desk import Desk, census, natural, why
 from feddyn.flower.ledger import Ledger, Site
 from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, ticket_in
@@ -67,8 +70,12 @@ def _states(desk: Desk, ledger: Ledger) -> dict[str, Vectors]:
 
 
 def _welcome(desk: Desk, names: Sequence[str]) -> dict[str, Site]:
-    """Have sites make a first state at the server's model; those that did."""
-    letters = {name: desk.letter("hello", name, {"theta": desk.ledger.vectors["theta"]}) for name in names}
+    """Have sites make a first state at the server's model; those that did. They have not heard a broadcast."""
+    vectors = {"theta": desk.ledger.vectors["theta"]}
+    start = desk.ledger.wire.get(START, vectors["theta"])
+    if not np.array_equal(start, vectors["theta"]):
+        vectors[START] = start
+    letters = {name: desk.letter("hello", name, vectors) for name in names}
     joined = {}
     for name, answer in desk.post.exchange(letters, desk.rules.welcome) if letters else ():
         try:

@@ -6,25 +6,28 @@ the round is repeated with new tickets. Sites learn from the next letter which o
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, final
 
 from feddyn.flower.arithmetic import Arithmetic, arrays, tensors
+from feddyn.flower.broadcasts import Broadcasts
 from feddyn.flower.desk import Desk, why
 from feddyn.flower.journal import Journal
-from feddyn.flower.letters import BadLetterError, Letter
+from feddyn.flower.letters import BadLetterError, Letter, Vectors
 from feddyn.flower.membership import admit, number, resync
 from feddyn.flower.post import Post
 from feddyn.flower.rules import Rules
 from feddyn.flower.uploads import Upload, checked, medians, outliers
 from feddyn.round.participation import Sampler
 from feddyn.round.seeds import integer
+from feddyn.wire.downlink import Sent, carried
 
 
 class Gathered(NamedTuple):
-    """What became of those who were asked in a round, and the bytes it took."""
+    """What was broadcast in a round, what became of those who were asked, and the bytes it took."""
 
+    sent: Sent
     uploads: dict[str, Upload]
     lost: list[str]
     late: list[str]
@@ -41,6 +44,7 @@ class Server:
     def __init__(self, arithmetic: Arithmetic, rules: Rules, post: Post, journal: Journal):
         self.arithmetic, self.rules, self.post, self.journal = arithmetic, rules, post, journal
         self.desk = Desk(arithmetic, rules, post, journal)
+        self.broadcasts = Broadcasts(arithmetic, self.desk.ledger.round, self.desk.ledger.wire)
 
     def run(self) -> None:
         """All rounds that are left; then the sites are told what was counted last."""
@@ -97,8 +101,14 @@ class Server:
 
     def _gather(self, chosen: Sequence[str]) -> Gathered:
         """Ask sites to train, and take what is as it should be."""
-        letters = self._letters(chosen)
         ledger, limit = self.desk.ledger, self.arithmetic.limit(len(self.desk.ledger.sites))
+        seed = integer(self.rules.seed, "downlink", ledger.round)
+        broadcast = self.broadcasts.send(tensors(ledger.vectors), seed)
+        letters = self._letters(chosen, broadcast)
+
+        def read(name: str) -> Callable[[Letter], Vectors]:
+            return lambda answer: self.arithmetic.received(answer, broadcast.down, ledger.share(name))
+
         uploads: dict[str, Upload] = {}
         lost: list[str] = []
         refused: dict[str, str] = {}
@@ -111,7 +121,7 @@ class Server:
             try:
                 if answer.kind != "done":
                     raise BadLetterError(why(answer))
-                uploads[name] = checked(answer, letters[name].words["ticket"], self.arithmetic.upload, limit)
+                uploads[name] = checked(answer, letters[name].words["ticket"], read(name), limit)
             except BadLetterError as error:
                 refused[name] = str(error)
                 if answer.kind == "mismatch":
@@ -126,37 +136,41 @@ class Server:
                 self.journal.event(kind, round=ledger.round + 1, site=name, **reason)
         to = {name: self.post.weigh(letter) for name, letter in letters.items()}
         wasted = sum(to[name] + sent[name] for name in chosen if name not in uploads)
-        return Gathered(uploads, lost, late, refused, sum(sent.values()), sum(to.values()), wasted)
+        return Gathered(broadcast, uploads, lost, late, refused, sum(sent.values()), sum(to.values()), wasted)
 
-    def _letters(self, chosen: Sequence[str]) -> dict[str, Letter]:
+    def _letters(self, chosen: Sequence[str], broadcast: Sent) -> dict[str, Letter]:
         ledger = self.desk.ledger
-        down = arrays(self.arithmetic.algorithm.broadcast(tensors(ledger.vectors)))
+        missed = {name: ledger.round + 1 - ledger.sites[name].heard for name in chosen}
         common = {"seed": self.rules.seed, "round": ledger.round}
         return {
             name: self.desk.letter(
                 "train", name, down, share=ledger.share(name), number=ledger.sites[name].number, **common
             )
-            for name in chosen
+            for name, down in self.broadcasts.parts(broadcast, missed).items()
         }
 
     def _count(self, gathered: Gathered, attempts: int) -> None:
         """Add up what came, and count it."""
         ledger, uploads, refused = self.desk.ledger, gathered.uploads, gathered.refused
         server, means = self.arithmetic.aggregate(
-            tensors(ledger.vectors), [upload.vectors for upload in uploads.values()], len(ledger.sites)
+            gathered.sent.server, [upload.vectors for upload in uploads.values()], len(ledger.sites)
         )
+        server = carried(self.arithmetic.algorithm, gathered.sent, server)
+        broadcasts, round = self.broadcasts.after(gathered.sent), ledger.round + 1
         gradients = sum(upload.gradients for upload in uploads.values())
         spent = (self.arithmetic.models, gathered.bytes_up, gathered.bytes_down, gradients, gathered.wasted)
         counted = {
-            name: replace(ledger.sites[name], counted=upload.ticket, refused="") for name, upload in uploads.items()
+            name: replace(ledger.sites[name], counted=upload.ticket, refused="", heard=round)
+            for name, upload in uploads.items()
         }
         told = {name: replace(ledger.sites[name], refused=reason) for name, reason in refused.items()}
         after = replace(
             ledger.with_sites({**counted, **told}),
-            round=ledger.round + 1,
+            round=round,
             totals=tuple(a + b for a, b in zip(ledger.totals, spent, strict=True)),
             norms=medians(uploads),
             vectors=arrays(server),
+            wire=broadcasts.kept,
         )
         offline = [name for name in ledger.sites if name not in self.desk.online()]
         groups = {"active": uploads, "offline": offline, "lost": gathered.lost, "late": gathered.late}
@@ -164,3 +178,4 @@ class Server:
         norms = {name: float(vector.norm()) for name, vector in server.items()}
         models = {"server": server["theta"], **means}
         self.desk.ledger = self.journal.count(after, {**line, "attempts": attempts, "norms": norms}, models)
+        self.broadcasts = broadcasts

@@ -1,7 +1,7 @@
 """Uploads are checked after they are decoded, whoever sent them: one that is not as it should be is left out."""
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +18,13 @@ class Upload(NamedTuple):
     norms: dict[str, float]
 
 
-def checked(answer: Letter, ticket: str, like: Mapping[str, Array], limit: float) -> Upload:
-    """The upload in an answer to the letter with this ticket; `like` has an upload of the right names, shapes and
-    types, and numbers stay below `limit` in magnitude. `BadLetterError` says in a fixed word what is wrong."""
+def checked(answer: Letter, ticket: str, read: Callable[[Letter], Vectors], limit: float) -> Upload:
+    """The upload in an answer to the letter with this ticket; `read` gives its vectors, whose numbers stay below
+    `limit` in magnitude. `BadLetterError` says in a fixed word what is wrong."""
     if ticket_in(answer) != ticket:
         raise BadLetterError("another ticket")
     gradients = count_in(answer, "gradients")
-    vectors = same(answer.vectors, like)
+    vectors = read(answer)
     for vector in vectors.values():
         if not np.isfinite(vector).all():
             raise BadLetterError("not finite")

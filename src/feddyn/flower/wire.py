@@ -1,7 +1,7 @@
 """Letters as Flower's messages, and Flower's grid as a post.
 
-A vector goes as its raw little-endian numbers. What a message says of their type and shape are claims of its sender:
-they must agree with the number of bytes before anything is made of them.
+A vector goes as its raw little-endian numbers, a message as its bytes. What a message says of their type and shape are
+claims of its sender: they must agree with the number of bytes before anything is made of them.
 """
 
 import math
@@ -19,7 +19,7 @@ from feddyn.flower.letters import Array, BadLetterError, Letter
 from feddyn.flower.post import Post
 
 STYPE = "feddyn.raw"
-TYPES: dict[str, np.dtype[Any]] = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}
+TYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in ("<f4", "<f8", "|u1")}
 WHO = "who"
 """Asks a simulated node, which nobody has named, for its partition."""
 KINDS = ("hello", "settle", "resync", WHO)

@@ -59,7 +59,7 @@ def _round(line: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"active is {reprlib.repr(active)}, not a list of devices")
     for device in active:
         count({"active": device}, "active")
-    for kind in ("norms", "devices"):
+    for kind in ("norms", "devices", "broadcast"):
         for name in table(line.get(kind, {}), kind):
             figure(line[kind], name)
     models = table(line.get("models", {}), "models")

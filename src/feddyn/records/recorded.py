@@ -104,6 +104,6 @@ def dotted(line: Mapping[str, Any]) -> list[tuple[str, float]]:
     for kind in ("models", "on_devices"):
         for name, figures in line.get(kind, {}).items():
             found += [(f"{kind}.{name}.{key}", value) for key, value in figures.items()]
-    for kind in ("norms", "devices"):
+    for kind in ("norms", "devices", "broadcast"):
         found += [(f"{kind}.{name}", value) for name, value in line.get(kind, {}).items()]
     return found

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from feddyn.errors import InputError
+from feddyn.records.labels import LABELS
 from feddyn.records.reader import RunRecord, checked
 from feddyn.reports.shown import Document, Member, Section, of_trial
 from feddyn.search.driver import FILE, trials
-from feddyn.views.differences import METHODS, short, words
+from feddyn.views.differences import FEW, digits, short, words
 
 
 def sections(
@@ -31,7 +32,8 @@ def sections(
             why = str(error) if isinstance(error, InputError) else f"{folder / FILE} is damaged: {error}"
             missing.append(why)
             continue
-        members = []
+        members, counts = [], digits([trial["candidate"] for trial in known.values()])
+        swept = dict.fromkeys(key for trial in known.values() for key in trial["candidate"])
         for name, trial in known.items():
             path, method = folder / name, name.rpartition("-")[0]
             if record := at.get(path.resolve()):
@@ -41,19 +43,14 @@ def sections(
                 settings.append(trial["setting"])
             else:
                 continue  # it diverged in its first round: there is nothing to draw
-            members.append(Member(run, _label(method, trial["candidate"]), trial["status"]))
+            members.append(Member(run, _label(method, trial["candidate"], counts), trial["status"]))
         if members:
-            goals = {_goal(trial["setting"]) for trial in known.values()} - {None}
-            found.append(Section(f"search: {folder}", members, [goal for goal in goals if goal is not None]))
+            goals = {trial["setting"].get("target", {}).get("value") for trial in known.values()} - {None}
+            found.append(Section(f"search: {folder}", members, sorted(goals), list(swept)))
     return found, settings
 
 
-def _label(method: str, changes: Mapping[str, Any]) -> str:
+def _label(method: str, changes: Mapping[str, Any], counts: Mapping[str, int]) -> str:
     names = short(list(changes))
-    tried = [f"{names[key]} {words(key, value)}" for key, value in changes.items()]
-    return ", ".join([METHODS.get(method, method), *tried])
-
-
-def _goal(setting: Mapping[str, Any]) -> float | None:
-    target = setting.get("target", {})
-    return target["value"] if target.get("metric") == "accuracy" else None
+    tried = [f"{names[key]} {words(key, value, counts.get(key, FEW))}" for key, value in changes.items()]
+    return ", ".join([LABELS.get(method, method), *tried])

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feddyn.metrics import Better
 from feddyn.records.reader import RunRecord
 from feddyn.reports.records import Group
-from feddyn.views.drawing import COLORS, figure, legend
+from feddyn.views.drawing import COLORS, figure, goals, legend, scale, styles
+from feddyn.views.naming import named
 from feddyn.views.tables import visible
 
 if TYPE_CHECKING:
@@ -19,30 +21,25 @@ def convergence(
     path: Path,
     *,
     metric: str,
+    better: Better,
     model: str = "all",
     target: float | None = None,
 ) -> None:
     """A metric over the models transmitted, one curve a method, to a PNG or PDF file; needs the extra `report`."""
     canvas = figure(6.4, 4.2)
     axes = canvas.add_subplot()
+    looks, every = styles(histories), list[float]()
     for label, history in histories.items():
         lines = [line for line in history if "models" in line]
-        axes.plot(
-            [line["transmitted"] for line in lines],
-            [line["models"][model][metric] for line in lines],
-            label=label,
-            color=COLORS.get(label),
-            linewidth=1.4,
-            linestyle="--" if label == "FedProx" else "-",  # it often lies on FedAvg's curve
-        )
-    if target is not None:
-        axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")
-    if metric in ("loss", "objective"):
-        axes.set_yscale("log")
+        values = [line["models"][model][metric] for line in lines]
+        axes.plot([line["transmitted"] for line in lines], values, label=label, linewidth=1.4, **looks[label])
+        every += values
+    goals(axes, [] if target is None else [target])
+    scale(axes, better, every)
     axes.set_xlabel("models transmitted, relative to one round of FedAvg")
-    axes.set_ylabel("training objective" if metric == "objective" else metric)
+    axes.set_ylabel(named(metric, model))
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
-    legend(axes)
+    legend(axes, fontsize=10)
     canvas.savefig(path, dpi=150)
 
 
@@ -54,36 +51,35 @@ def curves_over_rounds(group: Group, directory: Path, stem: str) -> list[Path]:
     methods: dict[str, list[RunRecord]] = {}
     for curve in group.curves:
         methods.setdefault(curve.label, []).append(curve.record)
-    metric = group.curves[0].record.headline[1]
+    first = group.curves[0].record
+    model, metric = first.headline
+    looks = styles(methods)
     for label, records in methods.items():
         values: dict[int, list[float]] = {}
         for record in records:
             for line, value in zip(record.evaluated, record.figures, strict=True):
                 values.setdefault(line["round"], []).append(value)
         rounds = sorted(values)
-        style = "--" if label == "FedProx" else "-"  # it often lies on FedAvg's curve
         means = [statistics.mean(values[number]) for number in rounds]
-        (drawn,) = axes.plot(rounds, means, style, label=label, color=COLORS.get(label), linewidth=1.3)
+        axes.plot(rounds, means, label=label, linewidth=1.3, **looks[label])
         if len(records) > 1:
             least, most = ([end(values[number]) for number in rounds] for end in (min, max))
-            axes.fill_between(rounds, least, most, color=drawn.get_color(), alpha=0.2, linewidth=0)
-    for target in group.targets:
-        axes.axhline(target, color="0.5", linewidth=0.7, linestyle=":")
-    if metric == "accuracy":
+            axes.fill_between(rounds, least, most, color=looks[label]["color"], alpha=0.2, linewidth=0)
+    goals(axes, group.targets)
+    if first.better == "higher":
         top = max(*group.targets, *(curve.record.best for curve in group.curves), 0.0)
         # the steep first tenth of a curve would hide what happens near the targets
         lowest = min(curve.record.figures[len(curve.record.figures) // 10] for curve in group.curves)
-        margin = 0.005 + 0.03 * (top - lowest)
+        margin = 0.005 + 0.05 * (top - lowest)
         axes.set_ylim(lowest - margin, top + margin)
-    else:
-        axes.set_yscale("log")
+    scale(axes, first.better, (value for curve in group.curves for value in curve.record.figures))
     axes.set_title(visible(group.name), fontsize=9, parse_math=False)
     axes.set_xlabel("communication rounds")
     axes.locator_params(axis="x", integer=True)
-    data = "training" if "objective" in next(iter(group.curves[0].record.evaluated[-1]["models"].values())) else "test"
-    axes.set_ylabel(f"{data} {metric}")
+    data = "training" if "objective" in next(iter(first.evaluated[-1]["models"].values())) else "test"
+    axes.set_ylabel(f"{data} {named(metric, model)}")
     axes.grid(visible=True, linewidth=0.3, alpha=0.6)
-    legend(axes, fontsize=8)
+    legend(axes)
     return _save(canvas, directory, stem)
 
 

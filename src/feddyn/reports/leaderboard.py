@@ -9,7 +9,7 @@ from feddyn.metrics import Better, reaches, worst_tenth
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
 from feddyn.reports.provenance import provenance
-from feddyn.search.board import PART, Board, Contest, finished, level
+from feddyn.search.board import TAIL, Board, Contest, finished, level
 from feddyn.search.space import grid
 from feddyn.views.tables import Table, duration, figure, volume
 
@@ -18,22 +18,26 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228
 
 WORDS = """# Leaderboard
 
-Every method tries its candidates in every setting, with a seed that is used for nothing else. The best one, judged by
-the best of its models (the server's, the mean of the active, the mean of all devices), then runs with the seeds
-{seeds}. Each seed has its own data split, schedule, initial model and batches, the same for all methods, and all of
-them do the same local work, the setting's.
+Every method tries its candidates in every setting, with a seed that is used for nothing else. The best one then runs
+with the seeds {seeds}. Each seed has its own data split, schedule, initial model and batches, the same for all methods,
+and all of them do the same local work, the setting's. All are tuned and judged by {model}.
 
-Figures are means over the seeds, with the standard deviation after ±. A run's figure is the mean over the last
-{part}% of its rounds that were evaluated. *At so many bytes* is what was reached when all devices together had sent and
-got as much as the most frugal method did in all its rounds. The worst tenth is of the server's model on the devices'
-own samples. There is no validation set: candidates are chosen by the same test samples, with other devices and another
-start.
+Figures are means over the seeds, with the standard deviation after ±. A run's figure is the mean over its last {tail}
+evaluations. *At so many bytes* is what was reached when all devices together had sent and got as much as the most
+frugal method did in all its rounds. The worst tenth is of the server's model on the devices' own samples. There is no
+validation set: candidates are chosen by the same test samples, with other devices and another start.
 """
+
+JUDGED = {
+    "all": "the mean of all devices' latest models, as the paper's tables are",
+    "active": "the mean of the active devices' models",
+    "server": "the server's model",
+}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A method in a setting: its tuned values, the model that it is judged by, and its records by their seeds."""
+    """A method in a setting: what it was tuned to, the model that it is judged by, and its records by their seeds."""
 
     label: str
     words: str
@@ -42,7 +46,7 @@ class Standing:
 
     def value(self, seed: int, rounds: int | None = None) -> float:
         """What it came to with a seed, in all or in so many rounds."""
-        return level(self.records[seed], self.model, rounds).value
+        return level(self.records[seed], self.model, rounds)
 
     @property
     def values(self) -> list[float]:
@@ -63,12 +67,15 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
         tuned = board.tuned(contest, label)
         if tuned is None:
             continue
-        jobs = board.with_values(contest, label, tuned.values)
+        jobs = board.with_values(contest, label, tuned)
         records = {seed: finished(job.path) for seed, job in jobs.items()}
         ended = {seed: record for seed, record in records.items() if record is not None}
         if ended:
-            said = [f"{key.partition('.')[2]} {value:g}" for key, value in tuned.values.items()]
-            found.append(Standing(label, ", ".join(said) or "-", tuned.model, ended))
+            tried = dict(_lists(contest.methods[label].space))
+            names = [key.partition(".")[2] for key in tuned]
+            short = {key: key if names.count(name) > 1 else name for key, name in zip(tuned, names, strict=True)}
+            said = [f"{short[key]} {v:g}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
+            found.append(Standing(label, ", ".join(said) or "-", board.model, ended))
     up = _better(found) == "higher"
     return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
 
@@ -77,21 +84,35 @@ def table(contest: Contest, found: Sequence[Standing]) -> Table:
     """A row a method."""
     metric = _metric(found)
     budget = min((one.bytes for one in found if one.bytes), default=0.0)
-    columns = ["method", "tuned", "model", f"{metric} at the end", f"{metric} at {volume(int(budget))}"]
+    columns = ["method", "tuned", f"{metric} at the end", "of the server's model", f"{metric} at {volume(int(budget))}"]
     columns += [f"rounds to {contest.target:g}"] if contest.target is not None else []
     columns += [f"{metric}, worst tenth of devices", "gradients", "seconds", "seeds"]
     least = min((_gradients(one) for one in found), default=1.0)
     rows = []
     for one in found:
         lost = len(one.records) - len(one.values)
-        row = [one.label, one.words, one.model, _spread(one.values), _spread(_at_bytes(one, budget))]
+        row = [one.label, one.words, _spread(one.values), _spread(_of_server(one)), _spread(_at_bytes(one, budget))]
         row += [_reached(one, contest.target)] if contest.target is not None else []
         row += [_spread(_worst(one, metric)), f"{_gradients(one) / least:.2f}x"]
         row += [duration(statistics.mean(record.seconds for record in one.records.values()))]
         rows.append([*row, f"{len(one.records)}" + (f" ({lost} diverged)" if lost else "")])
     missing = [label for label in contest.methods if label not in {one.label for one in found}]
     notes = [f"Not run yet: {', '.join(missing)}."] if missing else []
+    if any("*" in one.words for one in found):
+        notes.append("\\* The smallest or the largest value that was tried.")
     return Table(contest.name, columns, rows, notes)
+
+
+def ranks(board: Board, results: Sequence[Sequence[Standing]]) -> Table:
+    """The place of every method in every setting that all of them have run in, and the mean of its places."""
+    labels = list(board.contests[0].methods)
+    whole = [found for found in results if len(found) == len(labels)]
+    places = {label: [[one.label for one in found].index(label) + 1 for found in whole] for label in labels}
+    names = [contest.name for contest, found in zip(board.contests, results, strict=True) if len(found) == len(labels)]
+    ordered = sorted(labels, key=lambda label: statistics.mean(places[label] or [0]))
+    rows = [[label, *map(str, places[label]), f"{statistics.mean(places[label] or [0]):.1f}"] for label in ordered]
+    note = "Places by the means over the seeds, whatever the spread: neighbours often cannot be told from each other."
+    return Table("places", ["method", *names, "mean"], rows, [note])
 
 
 def summary(board: Board, results: Sequence[Sequence[Standing]]) -> Table:
@@ -128,15 +149,26 @@ def space(board: Board) -> Table:
 
 def page(board: Board, results: Sequence[Sequence[Standing]]) -> str:
     """All of it in Markdown; `results` are the standings of every setting."""
-    words = WORDS.format(seeds=", ".join(map(str, board.seeds)), part=100 // PART)
+    words = WORDS.format(seeds=", ".join(map(str, board.seeds)), model=JUDGED[board.model], tail=TAIL)
     run = [table(contest, found) for contest, found in zip(board.contests, results, strict=True) if found]
     records = [record for found in results for one in found for record in one.records.values()]
-    tables = [summary(board, results), *run, space(board), *([provenance(records)] if records else [])]
+    tables = [
+        summary(board, results),
+        ranks(board, results),
+        *run,
+        space(board),
+        *([provenance(records)] if records else []),
+    ]
     return "\n".join([words, *(each.markdown() for each in tables)])
 
 
 def _lists(space: Mapping[str, object]) -> list[tuple[str, list[float]]]:
     return [(key, values) for key, values in space.items() if isinstance(values, list)]
+
+
+def _edge(value: float, tried: Sequence[float]) -> str:
+    """A star where the best of several values is the last one to one side: beyond it might be a better one."""
+    return "*" if len(tried) > 2 and value in (min(tried), max(tried)) else ""
 
 
 def _better(found: Sequence[Standing]) -> Better:
@@ -156,6 +188,11 @@ def _mean(values: Sequence[float]) -> float:
 def _gradients(one: Standing) -> float:
     """Gradients of single samples, a round."""
     return _mean([r.history[-1]["gradients"] / len(r.history) for r in one.records.values() if r.history]) or 1.0
+
+
+def _of_server(one: Standing) -> list[float]:
+    """What the server's model came to, seed by seed."""
+    return [value for record in one.records.values() if math.isfinite(value := level(record, "server"))]
 
 
 def _at_bytes(one: Standing, budget: float) -> list[float]:

@@ -1,6 +1,8 @@
-"""Runs that are not the paper's: the comparisons that a setting asked for, and all of them together."""
+"""Runs that are not the paper's: the comparisons that a setting asked for, the settings of leaderboards, and all others
+together."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,47 +10,64 @@ from feddyn.errors import InputError
 from feddyn.records.comparison import read_comparison
 from feddyn.records.reader import RunRecord
 from feddyn.reports.records import Curve, Group
+from feddyn.search.tuned import FILE as TUNED
 from feddyn.settings.documents import slug
 from feddyn.views.comparison import compare
+from feddyn.views.naming import named
 from feddyn.views.tables import Table, duration, transmitted
 
 ALL = "all runs"
 
 
 class Shown(NamedTuple):
-    """A group of runs, the folder that it is of if it is a comparison, and its table."""
+    """A group of runs, the folder that it is of if it is of one, its table, and the table for a terminal."""
 
     folder: Path | None
     group: Group
     table: Table
+    brief: Table
 
 
 def groups(records: Sequence[RunRecord], missing: list[str]) -> list[Shown]:
-    """Each comparison, with the labels that its setting gave, and behind them all runs, which are called by what they
-    differ in; one group for each figure that counts. A damaged comparison is added to `missing`."""
+    """Each comparison, with the labels that its setting gave, each setting of a leaderboard, and behind them all other
+    runs; these are called by what they differ in, one group for each figure that counts. A damaged comparison is added
+    to `missing`."""
     folders, labels = dict[Path, list[Curve]](), dict[Path, dict[str, str]]()
+    contests, rest = dict[Path, list[RunRecord]](), list[RunRecord]()
     for record in records:
         parent, name = record.path.parent, record.path.resolve().name
+        if (parent / TUNED).exists():
+            contests.setdefault(parent, []).append(record)
+            continue
+        rest.append(record)
         if parent not in labels:
             labels[parent] = _labels(parent, missing)
         if name in labels[parent]:
             curve = Curve(labels[parent][name], record.setting.get("seed", 0), record, record.status)
             folders.setdefault(parent, []).append(curve)
-    found = [
-        Shown(folder, Group(str(folder), curves), _table(str(folder), curves)) for folder, curves in folders.items()
-    ]
-    if len(found) == 1 and len(found[0].group.curves) == len(records):
-        return found
-    return found + _all(records)
+    found = []
+    for folder, curves in folders.items():
+        table = _table(str(folder), curves)
+        found.append(Shown(folder, Group(str(folder), curves, _targets(curves)), table, table))
+    for folder, mine in contests.items():
+        found += _together(mine, str(folder), folder)
+    whole = len(folders) == 1 and len(found[0].group.curves) == len(rest)
+    return found if whole else found + _together(rest, ALL)
 
 
-def _all(records: Sequence[RunRecord]) -> list[Shown]:
+def _targets(curves: Sequence[Curve]) -> list[float]:
+    """What the runs of a comparison should reach."""
+    goals = (curve.record.setting.get("target", {}) for curve in curves)
+    return sorted({goal["value"] for goal in goals if goal})
+
+
+def _together(records: Sequence[RunRecord], whose: str, folder: Path | None = None) -> list[Shown]:
     figures: dict[tuple[str, str], list[RunRecord]] = {}
     for record in records:
         figures.setdefault(record.headline, []).append(record)
     found = []
     for (model, metric), mine in figures.items():
-        name = ALL if len(figures) == 1 else f"{ALL}: {metric} of the {model} model"
+        name = whose if len(figures) == 1 else f"{whose}: {named(metric, model)}"
         together = compare(*mine)
         curves = [
             Curve(variant.label, run.setting.get("seed", 0), run, run.status)
@@ -56,10 +75,9 @@ def _all(records: Sequence[RunRecord]) -> list[Shown]:
             for run in variant.runs
             if isinstance(run, RunRecord)
         ]
-        targets = [] if together.target is None or metric != "accuracy" else [together.target]
-        table = together.table
-        shown = Table(f"{name}: {table.title}", table.columns, table.rows, table.notes)
-        found.append(Shown(None, Group(name, curves, targets, together.keys), shown))
+        targets = [] if together.target is None else [together.target]
+        tables = [replace(made, title=f"{whose}: {made.title}") for made in (together.table, together.brief)]
+        found.append(Shown(folder, Group(name, curves, targets, together.keys), *tables))
     return found
 
 

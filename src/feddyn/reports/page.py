@@ -7,8 +7,9 @@ from pathlib import Path
 
 from feddyn.errors import FeddynError
 from feddyn.reports.shown import Document, Section
-from feddyn.views.differences import short
-from feddyn.views.drawing import COLORS
+from feddyn.views.differences import minor, short
+from feddyn.views.drawing import COLORS, PALETTE
+from feddyn.views.naming import MODELS
 from feddyn.views.tables import Table
 
 WEB = Path(__file__).parent / "web"
@@ -19,13 +20,15 @@ SCRIPTS = ("choice", "tables", "curves", "plot", "parallel", "devices", "runs", 
 def data(
     sections: Sequence[Section], tables: Iterable[Table], keys: Sequence[str], about: str, missing: Sequence[str] = ()
 ) -> Document:
-    """What the page shows; `keys` are the settings in which the runs differ, `missing` says what was left out."""
+    """What the page shows; `keys` are the settings in which the runs differ, those that tell most first, `missing` says
+    what was left out."""
     runs = {member.run["id"]: member.run for section in sections for member in section.members}
     groups = [
         {
             "name": section.name,
             "members": [{"run": one.run["id"], "label": one.label, "status": one.status} for one in section.members],
             "targets": list(section.targets),
+            "swept": list(section.swept),
         }
         for section in sections
     ]
@@ -33,7 +36,9 @@ def data(
         "about": about,
         "missing": list(missing),
         "colors": COLORS,
-        "keys": [{"key": key, "name": name} for key, name in short(keys).items()],
+        "palette": PALETTE,
+        "models": MODELS,
+        "keys": [{"key": key, "name": name, "minor": minor(key)} for key, name in short(keys).items()],
         "groups": groups,
         "runs": runs,
         "tables": [{"title": t.title, "columns": t.columns, "rows": t.rows, "notes": t.notes} for t in tables],

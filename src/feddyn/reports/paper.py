@@ -10,7 +10,7 @@ from feddyn.paper.centralised import REFERENCES
 from feddyn.paper.study import reached
 from feddyn.reports.records import Entry
 from feddyn.settings.names import METHODS
-from feddyn.views.tables import Table, savings, transmitted
+from feddyn.views.tables import Table, factor, savings, transmitted
 
 TOLERANCE = 0.2
 """How far the paper's count may lie outside the range of ours before it is marked."""
@@ -140,23 +140,26 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
 
 
 def cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
-    """Our count and, beside FedDyn's, how many times as much it is."""
+    """Our count and, beside FedDyn's, how many times as much it is, as far as that can be told."""
     if ours is None:
         return "-"
-    if method == "feddyn" or feddyn is None or feddyn.mean is None:
+    if method == "feddyn" or feddyn is None or feddyn.mean is None or ours.diverged:
         return str(ours)
-    if ours.diverged:
+    ratio = ours.bounds[0] / feddyn.mean
+    if ours.mean is None and ratio <= 1:  # it may have needed more than FedDyn, or less
         return str(ours)
-    return f"{ours} ({'' if ours.mean else '>'}{ours.bounds[0] / feddyn.mean:.1f}x)"
+    return f"{ours} ({'' if ours.mean else '>'}{factor(ratio)})"
 
 
 def printed_cell(theirs: dict[str, str], method: str) -> str:
-    """The paper's count and, beside its FedDyn's, how many times as much it is."""
-    words = theirs[method]
+    """The paper's count and, beside its FedDyn's, how many times as much it is, as far as that can be told."""
+    words, reference = theirs[method], theirs["feddyn"]
     if method == "feddyn":
         return words
     number = int(words.rstrip("+"))
-    return f"{words} ({savings(None if words.endswith('+') else number, number, int(theirs['feddyn'].rstrip('+')))})"
+    base = None if reference.endswith("+") else int(reference)
+    times = savings(None if words.endswith("+") else number, number, base)
+    return words if times == "-" else f"{words} ({times})"
 
 
 def _outside(ours: Count | None, theirs: str) -> bool:

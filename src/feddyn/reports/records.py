@@ -39,8 +39,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that belong into one plot, with the accuracies that they should reach, and the dotted keys of settings in
-    which they differ."""
+    """Runs that belong into one plot, with what their figure that counts should reach, and the dotted keys of settings
+    in which they differ."""
 
     name: str
     curves: Sequence[Curve]
@@ -52,7 +52,7 @@ def entries(experiment: Experiment, records: Sequence[RunRecord]) -> list[Entry]
     """Those of the records that are an experiment's runs, by what their settings say."""
     found = []
     for job in experiment.jobs:
-        for record in records:
+        for record in sorted(records, key=lambda one: one.setting.get("seed", 0)):
             seed = record.setting.get("seed", 0)
             if is_run_of(record.setting, job.setting(seed)) and record.history[0]["transmitted"] > 0:
                 found.append(Entry(job, seed, record))

@@ -1,7 +1,7 @@
 """A whole report from the records below some directories: tables, figures and the page."""
 
 import itertools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from feddyn.reports.records import Curve, Entry, Group, entries
 from feddyn.reports.shown import Document, Member, Section, of_record
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
-from feddyn.views.differences import HASH, differing
+from feddyn.views.differences import HASH, differing, ordered
 from feddyn.views.tables import Table, duration, visible
 
 LONGEST = 200
@@ -23,7 +23,7 @@ LONGEST = 200
 
 
 class Report(NamedTuple):
-    """What was written, and what could not be and why."""
+    """The tables, as a terminal shows them, what was written, and what could not be and why."""
 
     tables: list[Table]
     files: list[Path]
@@ -31,10 +31,11 @@ class Report(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What a report is made of: tables and groups of runs by the names of their files, what the page shows, and what
-    could not be read and why."""
+    """What a report is made of, by the names of the files: tables, the form that some of them have on a terminal, and
+    groups of runs; then what the page shows, and what could not be read and why."""
 
     tables: Mapping[str, Table]
+    brief: Mapping[str, Table]
     groups: Mapping[str, Group]
     page: Document
     missing: list[str]
@@ -42,7 +43,7 @@ class Material(NamedTuple):
 
 def make(directories: Sequence[Path], out: Path) -> Report:
     """Write tables (Markdown, LaTeX, CSV), figures (PDF, PNG) and index.html over those of an earlier report."""
-    tables, groups, shown, missing = gather(directories, out)
+    tables, brief, groups, shown, missing = gather(directories, out)
     if not tables and not shown["runs"]:
         why = f" ({'; '.join(missing)})" if missing else ""
         raise InputError(f"there is no record of a run in {', '.join(map(str, directories))}{why}")
@@ -58,7 +59,7 @@ def make(directories: Sequence[Path], out: Path) -> Report:
         files.append(out / "index.html")
     except FeddynError as error:
         missing.append(str(error))
-    return Report(list(tables.values()), files, missing)
+    return Report([brief.get(name, made) for name, made in tables.items()], files, missing)
 
 
 def gather(
@@ -70,7 +71,7 @@ def gather(
     """Read all there is in or below some directories but for what an earlier report wrote to `out`. Who gathers again
     and again brings a way to `read` records, and one to make documents of them, that remember what is unchanged."""
     records, missing = find(directories, read)
-    tables, groups = dict[str, Table](), dict[str, Group]()
+    tables, brief, groups = dict[str, Table](), dict[str, Table](), dict[str, Group]()
     taken = set[Path]()
     for name, experiment in experiments().items():
         found = entries(experiment, records)
@@ -80,26 +81,34 @@ def gather(
         for row in experiment.rows:
             if mine := [entry for entry in found if entry.job.row == row]:
                 groups[f"{name}-{row}"] = Group(f"{name}: {row}", _curves(mine), mine[0].job.targets)
-    for folder, group, made in own.groups([record for record in records if record.path not in taken], missing):
+    for folder, group, *made in own.groups([record for record in records if record.path not in taken], missing):
         name = _free(_file_name(folder) if folder else slug(group.name), {*tables, *groups})
-        groups[name], tables[name] = group, made
+        groups[name], (tables[name], brief[name]) = group, made
     for file in _made_before(directories, out):
         name = file.parent.resolve().name
         try:
             tables[_free(name, tables)] = Table.load(file, name)
         except InputError as error:
             missing.append(str(error))
-    sections = [
-        Section(group.name, [Member(shown(one.record), one.label, one.status) for one in group.curves], group.targets)
-        for group in groups.values()
-    ]
     searches, settings = candidates.sections(directories, records, shown, missing)
+    every = [*(record.setting for record in records), *settings]
     hashes = {key for group in groups.values() for key in group.keys}
-    differ = differing([*(record.setting for record in records), *settings])
-    keys = [key for key in differ if not key.endswith(HASH) or key in hashes]
-    about = _about(records, len(settings))
-    known = page.data([*sections, *searches], tables.values(), keys, about, missing)
-    return Material(tables, groups, known, missing)
+    keys = [key for key in differing(every) if not key.endswith(HASH) or key in hashes]
+    sections = _sections(groups.values(), searches, shown)
+    known = page.data(sections, tables.values(), ordered(keys, every), _about(records, len(settings)), missing)
+    return Material(tables, brief, groups, known, missing)
+
+
+def _sections(
+    groups: Iterable[Group], searches: Sequence[Section], shown: Callable[[RunRecord], Document]
+) -> list[Section]:
+    """Groups and searches; last, so that a run is rather said to be of any other one, all runs."""
+    made = []
+    for group in groups:
+        members = [Member(shown(one.record), one.label, one.status) for one in group.curves]
+        made.append(Section(group.name, members, group.targets))
+    last = [section for section in made if section.name.startswith(own.ALL)]
+    return [*(section for section in made if section not in last), *searches, *last]
 
 
 def _curves(found: Sequence[Entry]) -> list[Curve]:
@@ -118,8 +127,11 @@ def _made_before(directories: Sequence[Path], out: Path | None) -> list[Path]:
 def _about(records: Sequence[RunRecord], batched: int) -> str:
     spent = duration(sum(record.seconds for record in records))
     runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
-    words = f"{runs}, {sum(len(record.history) for record in records):,} rounds, {spent} of computing"
-    return f"{words}; and {batched} candidates of searches that trained in batches." if batched else f"{words}."
+    count = sum(len(record.history) for record in records)
+    words = f"{runs}, {'1 round' if count == 1 else f'{count:,} rounds'}, {spent} of computing"
+    more = "1 candidate of a search that trained in a batch" if batched == 1 else f"{batched} candidates of searches"
+    more += "" if batched == 1 else " that trained in batches"
+    return f"{words}; and {more}." if batched else f"{words}."
 
 
 def _file_name(folder: Path) -> str:

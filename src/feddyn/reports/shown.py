@@ -11,7 +11,7 @@ import tomli_w
 
 from feddyn.metrics import directions
 from feddyn.records.reader import RunRecord
-from feddyn.views.differences import flat, words
+from feddyn.views.differences import MOST, flat, words
 from feddyn.views.tables import duration
 
 Document: TypeAlias = dict[str, Any]
@@ -30,11 +30,13 @@ class Member:
 
 @dataclass(frozen=True)
 class Section:
-    """Runs that the page shows together, with the accuracies that they should reach."""
+    """Runs that the page shows together, with what their figure that counts should reach, and the dotted keys that
+    a search tried values of."""
 
     name: str
     members: Sequence[Member]
     targets: Sequence[float] = ()
+    swept: Sequence[str] = ()
 
 
 def of_record(record: RunRecord) -> Document:
@@ -74,7 +76,7 @@ def of_trial(path: Path, method: str, trial: Mapping[str, Any]) -> Document:
     kept = _spaced(len(curve.get("round", ())), POINTS)
     names = {name: name if name in ("round", "transmitted") else f"models.all.{name}" for name in curve}
     return _document(path, setting, f"models.all.{trial['metric']}") | {
-        "values": {key: words(key, value) for key, value in values.items()},
+        "values": {key: words(key, value, MOST) for key, value in values.items()},
         "rounds": trial["rounds"],
         "time": "-",
         "seconds": 0,
@@ -90,7 +92,7 @@ def _document(path: Path, setting: Mapping[str, Any], figure: str) -> Document:
         "seed": setting.get("seed", 0),
         "figure": figure,
         "better": directions(setting),
-        "values": {key: words(key, value) for key, value in flat(setting).items()},
+        "values": {key: words(key, value, MOST) for key, value in flat(setting).items()},
     }
 
 

@@ -34,7 +34,7 @@ OPTIONAL = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts.
+    """A run that has not started: its model, population, method, solver and all other choices.
 
     `origin` says how to make the initial model again, empty if it exists only in memory; `stack` how many devices are
     trained as one batched computation at most (None: as many as pays, 1: a loop); `links` how they fail;

@@ -26,6 +26,7 @@ from feddyn.runs.parts import Evaluated, Parts, evaluate
 from feddyn.views.curves import of_run
 from feddyn.views.differences import method
 from feddyn.views.html import rendered
+from feddyn.views.naming import named
 from feddyn.views.portrait import portrait
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Run(Recorded):
             f"{self.outcome}, {len(self.history)} of {self.setting.get('rounds', '?')} rounds",
         ]
         if self.evaluated:
-            parts.append(f"{self.headline[1]} of the {self.headline[0]} model {self.figures[-1]:.4g}")
+            parts.append(f"{named(self.headline[1], self.headline[0])} {self.figures[-1]:.4g}")
         return f"Run({', '.join([*parts, *([str(self.path)] if self.path else [])])})"
 
     def _repr_html_(self) -> str:

@@ -212,6 +212,7 @@ class Simulation:
             del line["wasted"]
         line["norms"] = {name: float(vector.norm()) for name, vector in self.federation.server.items()}
         line["devices"] = self.federation.device_norms
+        line |= {"broadcast": norms} if (norms := self.federation.broadcast_norms) else {}
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
             if columns := self._on_devices():

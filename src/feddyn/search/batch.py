@@ -83,7 +83,7 @@ def batches(planned: Sequence[Planned]) -> tuple[list[Batch], list[Planned]]:
     rest = []
     for candidate, plan in planned:
         solver = plan.local_solver
-        if isinstance(solver, Batchable) and _can(plan):
+        if isinstance(solver, Batchable) and _can(plan) and not candidate.of_wires:
             setting = plan.setting()
             shared = {key: value for key, value in setting.items() if key not in ("algorithm", "target")}
             shared["solver"] = {key: value for key, value in setting["solver"].items() if key not in solver.numbers}

@@ -1,8 +1,9 @@
 """A leaderboard: methods x settings x seeds, every method tuned with the same budget, so that anybody can run it again.
 
 In every setting each method first tries its candidates, at most `trials` of them, with a seed of their own for data,
-schedule, model and batches; the best one, and which of its models (the server's, the mean of the active or of all
-devices) is the best, is what then runs with the other seeds. All methods do the same local work: the setting's.
+schedule, model and batches; the best one then runs with the other seeds. All methods do the same local work, the
+setting's, and are tuned and judged by the same `model`: the mean of all devices' (`all`, as in the paper's tables), the
+mean of the active ones' or the server's. A model of its own for each would compare one device's with a mean of many.
 """
 
 import math
@@ -22,19 +23,18 @@ from feddyn.records.reader import read as read_record
 from feddyn.runs.simulation import Start
 from feddyn.search.space import Candidate, SearchedMethod, grid
 from feddyn.search.space import read as read_space
-from feddyn.search.tuned import Tuned
 from feddyn.search.tuned import read as read_tuned
 from feddyn.search.tuned import write as write_tuned
 from feddyn.settings.building import plans
 from feddyn.settings.checking import draft
 from feddyn.settings.documents import Document, slug
 
-PART = 10
-"""A run's figure at a round is the mean over the rounds of the last tenth before it that were evaluated: single rounds
-with few devices jump."""
+TAIL = 3
+"""A run's figure at a round is the mean over so many evaluations until then: single rounds with few devices jump."""
+MODELS = ("all", "active", "server")
 TUNING = "tuning"
 """The folder of a setting's candidates."""
-KEYS = ("seeds", "trials", "tuning_seed", "reference", "setting", "method")
+KEYS = ("seeds", "trials", "tuning_seed", "model", "reference", "setting", "method")
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,16 @@ class Job(NamedTuple):
     candidate: Candidate
 
 
-class Level(NamedTuple):
-    """What a run came to: the model that is best, and its figure; NaN: nothing."""
-
-    model: str
-    value: float
-
-
 @dataclass(frozen=True)
 class Board:
-    """What is compared, and where it is kept; `first` is the method that the others are held against."""
+    """What is compared, by which model, and where it is kept; `first` is the method that others are held against."""
 
     directory: Path
     contests: Sequence[Contest]
     seeds: Sequence[int]
     trials: int
     tuning_seed: int
+    model: str
     first: str
 
     def tuning(self, contest: Contest, label: str) -> list[Job]:
@@ -83,21 +77,21 @@ class Board:
             jobs.append(Job(self.home(contest) / TUNING / candidate.name, candidate))
         return jobs
 
-    def tuned(self, contest: Contest, label: str) -> Tuned | None:
-        """What a method was tuned to, by the records of its candidates or, where these were left away, by what was kept
-        of them; None: not all were tried."""
+    def tuned(self, contest: Contest, label: str) -> dict[str, Any] | None:
+        """The values that a method was tuned to, by the records of its candidates or, where these were left away, by
+        what was kept of them; None: not all were tried."""
         if not (self.home(contest) / TUNING).exists():
             return read_tuned(self.home(contest)).get(label)
         tried = [(job.candidate.changes, finished(job.path)) for job in self.tuning(contest, label)]
         known = [(changes, record) for changes, record in tried if record is not None]
         if len(known) < len(tried):
             return None
-        levels = [(level(record), changes, record) for changes, record in known]
-        sound = [(found, changes, record) for found, changes, record in levels if not math.isnan(found.value)]
+        levels = [(level(record, self.model), changes) for changes, record in known]
+        sound = [(value, changes) for value, changes in levels if not math.isnan(value)]
         if not sound:  # all diverged, and so will the first one
-            return Tuned(known[0][0], "server")
-        top = best([found.value for found, _, _ in sound], sound[0][2].better)
-        return next(Tuned(changes, found.model) for found, changes, _ in sound if found.value == top)
+            return known[0][0]
+        top = best([value for value, _ in sound], known[0][1].better)
+        return next(changes for value, changes in sound if value == top)
 
     def keep_tuned(self) -> None:
         """Write down beside the runs of every setting what its methods were tuned to."""
@@ -109,7 +103,7 @@ class Board:
     def runs(self, contest: Contest, label: str) -> dict[int, Job]:
         """The runs of a method that is tuned, by their seeds."""
         tuned = self.tuned(contest, label)
-        return {} if tuned is None else self.with_values(contest, label, tuned.values)
+        return {} if tuned is None else self.with_values(contest, label, tuned)
 
     def with_values(self, contest: Contest, label: str, values: dict[str, Any]) -> dict[int, Job]:
         """The runs of a method with some values, by their seeds."""
@@ -144,10 +138,12 @@ def read(document: Document, directory: Path, folder: Path = Path()) -> Board:
     contests = [_contest(table, document.get("method"), trials, folder) for table in _tables(document, "setting")]
     _require_apart([contest.name for contest in contests], "settings")
     labels = list(contests[0].methods)
+    if (model := document.get("model", "all")) not in MODELS:
+        raise InputError(f"model: {model!r} is none that can be judged by; {nearest(str(model), MODELS)}")
     first = document.get("reference", "FedDyn" if "FedDyn" in labels else labels[0])
     if first not in labels:
         raise InputError(f"reference: {first!r} is no method of the leaderboard; {nearest(str(first), labels)}")
-    return Board(directory, contests, seeds, trials, tuning_seed, first)
+    return Board(directory, contests, seeds, trials, tuning_seed, model, first)
 
 
 def _contest(table: Document, entries: object, trials: int, folder: Path) -> Contest:
@@ -216,21 +212,14 @@ def finished(path: Path) -> RunRecord | None:
     return record if record.status.ended else None
 
 
-def level(record: RunRecord, model: str | None = None, rounds: int | None = None) -> Level:
-    """What a run came to in its rounds, or in the first so many: of the best of its models, or of one of them; a run
-    that diverged came to nothing."""
+def level(record: RunRecord, model: str, rounds: int | None = None) -> float:
+    """The figure that one of a run's models came to in its rounds, or in the first so many; of a run that diverged, or
+    was not evaluated, NaN."""
     last = len(record.history) if rounds is None else rounds
-    within = [line for line in record.evaluated if line["round"] <= last]
-    if record.status is Status.DIVERGED or not within:
-        return Level(model or "server", math.nan)
-    window = [line for line in within if line["round"] > last - last / PART] or within[-1:]
-    metric = record.headline[1]
-    levels = [
-        Level(name, math.fsum(line["models"][name][metric] for line in window) / len(window))
-        for name in ([model] if model else window[0]["models"])
-    ]
-    top = best([found.value for found in levels], record.better)
-    return next(found for found in levels if found.value == top)
+    window = [line["models"] for line in record.evaluated if line["round"] <= last][-TAIL:]
+    if record.status is Status.DIVERGED or not window:
+        return math.nan
+    return math.fsum(models[model][record.headline[1]] for models in window) / len(window)
 
 
 def sources(board: Board) -> list[str]:

@@ -178,7 +178,7 @@ def _known(line: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     name = text(line, "name")
     for word in ("status", "metric"):
         text(line, word)
-    for word in ("rounds", "sent", *(() if line.get("transmitted") is None else ("transmitted",))):
+    for word in ("rounds", "sent", *(word for word in ("transmitted", "bytes") if line.get(word) is not None)):
         count(line, word)
     figure(line, "value", sys.float_info.max)
     curve = table(line.setdefault("curve", {}), "curve")
@@ -206,10 +206,12 @@ def _outcome(candidate: Candidate, plan: Plan, history: Sequence[Mapping[str, An
     better = plan.evaluation.directions[metric]
     evaluated = [line for line in history if "models" in line]
     values = [value for line in evaluated if math.isfinite(value := line["models"][model][metric])]
-    reached = None
+    reached = volume = None
     if target := plan.target:
         hits = (line for line in evaluated if target.reached(line["models"], plan.evaluation.directions))
-        reached = next((line["transmitted"] for line in hits), None)
+        if line := next(hits, None):
+            reached = line["transmitted"]
+            volume = line["bytes_up"] + line["bytes_down"] if candidate.of_wires else None
     sent = history[-1]["transmitted"] if history else 0
     value = best(values, better) if values else math.copysign(sys.float_info.max, -1 if better == "higher" else 1)
     curve: dict[str, list[float | None]] = {
@@ -218,4 +220,5 @@ def _outcome(candidate: Candidate, plan: Plan, history: Sequence[Mapping[str, An
     for name in evaluated[0]["models"][model] if evaluated else ():
         figures = [line["models"][model][name] for line in evaluated]
         curve[name] = [value if math.isfinite(value) else None for value in figures]
-    return Outcome(candidate, status, len(history), sent, reached, metric, value, better, curve, plan.setting())
+    setting = plan.setting()
+    return Outcome(candidate, status, len(history), sent, reached, metric, value, better, curve, setting, volume)

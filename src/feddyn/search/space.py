@@ -16,7 +16,7 @@ from feddyn.checks import require_whole
 from feddyn.errors import FeddynError, InputError, nearest
 from feddyn.metrics import Better
 from feddyn.settings.code import Code, is_own
-from feddyn.settings.documents import Document, anchored, expand, keys, slug
+from feddyn.settings.documents import WIRES, Document, anchored, expand, keys, slug
 from feddyn.settings.schema import build
 
 Values: TypeAlias = list[Any]
@@ -98,6 +98,11 @@ class Candidate(NamedTuple):
         return f"{slug(self.label)}-{unique}"
 
     @property
+    def of_wires(self) -> bool:
+        """Whether it is tried how messages are compressed, so that models differ in length."""
+        return any(key.partition(".")[0] in WIRES for key in self.changes)
+
+    @property
     def words(self) -> str:
         """The values that are tried, to be read."""
         values = self.changes.items()
@@ -107,9 +112,10 @@ class Candidate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached. `curve` has a
-    column for the rounds, the models transmitted until then and every figure of the model that counts; a figure of None
-    is not finite. `setting` is the whole setting, empty where it was not kept."""
+    """What came of a candidate; `sent` models in all, `transmitted` until the target, None: not reached, and where it
+    is searched how messages are compressed, the `bytes` until then. `curve` has a column for the rounds, the models
+    transmitted until then and every figure of the model that counts; a figure of None is not finite. `setting` is the
+    whole setting, empty where it was not kept."""
 
     candidate: Candidate
     status: str
@@ -121,6 +127,7 @@ class Outcome(NamedTuple):
     better: Better
     curve: Mapping[str, Sequence[float | None]] = {}
     setting: Mapping[str, Any] = {}
+    bytes: int | None = None
 
     @property
     def figure(self) -> str:
@@ -129,10 +136,10 @@ class Outcome(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, bool, int, float]:
-        """The smaller, the better: what did not diverge, what reached the target, with fewest transmissions, then the
-        better figure."""
+        """The smaller, the better: what did not diverge, what reached the target, with fewest transmissions (of models
+        or, where these differ in length, of bytes), then the better figure."""
         worse = -self.value if self.better == "higher" else self.value
-        return self.status == "diverged", self.transmitted is None, self.transmitted or 0, worse
+        return self.status == "diverged", self.transmitted is None, self.bytes or self.transmitted or 0, worse
 
 
 def read(document: Document, folder: Path = Path()) -> tuple[Search, list[SearchedMethod]]:

@@ -8,8 +8,10 @@ import torch
 from feddyn.data.population import Population
 from feddyn.errors import InputError
 from feddyn.flower.apps import Config, Service
+from feddyn.flower.arithmetic import uplink_of
 from feddyn.flower.rules import Rules
 from feddyn.flower.worker import SiteWorker
+from feddyn.models.flat import FlatModel
 from feddyn.runs.parts import describe_inputs
 from feddyn.runs.plan import Plan
 from feddyn.settings.building import plans
@@ -36,6 +38,8 @@ def service(file: Path) -> Service:
         setting,
         describe_inputs(plan.population, next(plan.model.parameters()).dtype),
         plan.code,
+        plan.uplink,
+        plan.downlink,
     )
 
 
@@ -46,7 +50,7 @@ def worker(file: Path, data: Callable[[Config], Population] | None, config: Conf
     def load() -> Population:
         return data(config) if data else alone(plan.population, config.get("partition-id"))
 
-    return SiteWorker(plan.algorithm, plan.solver, plan.model, plan.loss, load)
+    return SiteWorker(plan.algorithm, plan.solver, plan.model, plan.loss, load, plan.uplink, plan.downlink)
 
 
 def deployable(file: Path, fetch: Callable[[str], None] | None = None) -> Plan:
@@ -56,10 +60,13 @@ def deployable(file: Path, fetch: Callable[[str], None] | None = None) -> Plan:
     found = plans(document, folder=file.parent, fetch=fetch)
     if len(found) != 1:
         raise InputError(f"{file} compares {len(found)} methods: a deployment runs one, so write an [algorithm] table")
-    for name in ("links", "uplink", "downlink"):
-        if getattr(found[0].plan, name) is not None:
-            raise InputError(f"{file} has a [{name}] table, which is simulated and not deployed: leave it out")
-    return found[0].plan
+    plan = found[0].plan
+    if plan.links is not None:
+        raise InputError(f"{file} has a [links] table, which is simulated and not deployed: leave it out")
+    if plan.uplink is not None:
+        model = FlatModel(plan.model, plan.loss)
+        uplink_of(plan.uplink, plan.algorithm, model.theta, model.sizes)  # which refuses what cannot be sent
+    return plan
 
 
 def _require_reachable(document: Document, file: Path) -> None:

@@ -20,6 +20,8 @@ from feddyn.settings.schema import choose, parameters
 Document: TypeAlias = dict[str, Any]
 
 WIRES = ("uplink", "downlink")
+NESTED = {("solver", "schedule"), *((wire, "values") for wire in WIRES)}
+"""Tables in tables, whose keys may be set one by one."""
 TABLES = ("model", "population", "algorithm", "solver", "evaluation", "target", "links", "patience", *WIRES, "code")
 SCALARS = ("seed", "rounds", "participation", "stack", "cohort", "loss", "device")
 """`cohort` is what `stack` was called before."""
@@ -147,7 +149,7 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
     """Apply KEY=VALUE to every document that has the key; none has it: an error. Code is looked for in `folder`."""
     path, equals, text = words.partition("=")
     parts = path.strip().split(".")
-    nested = len(parts) == 3 and parts[:2] == ["solver", "schedule"]
+    nested = len(parts) == 3 and tuple(parts[:2]) in NESTED
     if not equals or (len(parts) > 2 and not nested) or not all(parts):
         raise InputError(f"--set {words}: write KEY=VALUE, as in --set solver.lr=0.05")
     try:
@@ -162,7 +164,7 @@ def change(singles: Sequence[Document], words: str, folder: Path = Path()) -> No
         if ".".join(parts[:2]) in mine:
             target = single if len(parts) == 1 else single.setdefault(parts[0], {})
             if nested:
-                target = target.setdefault("schedule", {})
+                target = target.setdefault(parts[1], {})
             if value == "none" and parts[0] in WIRES:
                 target.clear()  # nothing of what is switched off stays
             target[parts[-1]] = value

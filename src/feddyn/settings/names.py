@@ -17,6 +17,7 @@ from feddyn.algorithms import (
     FedDC,
     FedDR,
     FedDyn,
+    FedDynM,
     FedProx,
     FedSplit,
     FedYogi,
@@ -29,6 +30,7 @@ from feddyn.data.datasets.table import table
 from feddyn.data.stored import Stored
 from feddyn.models import losses, zoo
 from feddyn.models.flat import Loss
+from feddyn.records.labels import LABELS
 from feddyn.settings.code import is_own
 from feddyn.solvers import SGD, AdamW, Cosine, Exact, OneStep, Schedule, Solver, Steps, Warmup
 from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
@@ -50,7 +52,7 @@ class Method:
 
 
 METHODS: Mapping[str, Method] = {
-    "feddyn": Method(FedDyn, "FedDyn", "dynamic regularization, Algorithm 1 of the paper"),
+    "feddyn": Method(FedDyn, LABELS["feddyn"], "dynamic regularization, Algorithm 1 of the paper"),
     "feddyn-onegd": Method(
         FedDyn,
         "FedDynOneGD",
@@ -58,17 +60,22 @@ METHODS: Mapping[str, Method] = {
         "onestep",
         ("weight_decay",),
     ),
-    "scaffold": Method(Scaffold, "SCAFFOLD", "control variates; transmits two models a round"),
-    "fedavg": Method(FedAvg, "FedAvg", "the mean of the devices' models, weighted by their data"),
-    "fedprox": Method(FedProx, "FedProx", "FedAvg with a quadratic penalty mu towards the server's model"),
-    "fedsplit": Method(FedSplit, "FedSplit", "operator splitting; mean = 'act' or 'all' at partial participation"),
-    "feddr": Method(FedDR, "FedDR", "FedDyn's device; the server's mean is over all devices, relaxed by `relax`"),
-    "feddc": Method(FedDC, "FedDC", "FedDyn with SCAFFOLD's correction; transmits two models a round"),
-    "adabest": Method(AdaBest, "AdaBest", "estimates that fade while a device is away, and do not add up"),
-    "fedacg": Method(FedACG, "FedACG", "the server's momentum, sent ahead; devices keep nothing"),
-    "fedavgm": Method(FedAvgM, "FedAvgM", "FedAvg with momentum on the server"),
-    "fedadam": Method(FedAdam, "FedAdam", "FedAvg with Adam on the server"),
-    "fedyogi": Method(FedYogi, "FedYogi", "FedAvg with Yogi on the server"),
+    "feddynm": Method(FedDynM, LABELS["feddynm"], "FedDyn whose server looks ahead along its last move"),
+    "scaffold": Method(Scaffold, LABELS["scaffold"], "control variates; transmits two models a round"),
+    "fedavg": Method(FedAvg, LABELS["fedavg"], "the mean of the devices' models, weighted by their data"),
+    "fedprox": Method(FedProx, LABELS["fedprox"], "FedAvg with a quadratic penalty mu towards the server's model"),
+    "fedsplit": Method(
+        FedSplit, LABELS["fedsplit"], "operator splitting; mean = 'act' or 'all' at partial participation"
+    ),
+    "feddr": Method(
+        FedDR, LABELS["feddr"], "FedDyn's device; the server's mean is over all devices, relaxed by `relax`"
+    ),
+    "feddc": Method(FedDC, LABELS["feddc"], "FedDyn with SCAFFOLD's correction; transmits two models a round"),
+    "adabest": Method(AdaBest, LABELS["adabest"], "estimates that fade while a device is away, and do not add up"),
+    "fedacg": Method(FedACG, LABELS["fedacg"], "the server's momentum, sent ahead; devices keep nothing"),
+    "fedavgm": Method(FedAvgM, LABELS["fedavgm"], "FedAvg with momentum on the server"),
+    "fedadam": Method(FedAdam, LABELS["fedadam"], "FedAvg with Adam on the server"),
+    "fedyogi": Method(FedYogi, LABELS["fedyogi"], "FedAvg with Yogi on the server"),
     "distributed-sgd": Method(
         FedAvg, "Distributed SGD", "one full gradient step a device, averaged", "onestep", ("lr", "weight_decay")
     ),

@@ -31,7 +31,7 @@ class Schedule(ABC):
 @final
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Half a cosine from 1 to (nearly) `least` over so many rounds, the `warmup` included."""
+    """Half a cosine for the step size, from 1 to (nearly) `least` over so many rounds, the `warmup` included."""
 
     rounds: int
     least: float = 0.0
@@ -55,7 +55,7 @@ class Cosine(Schedule):
 @final
 @dataclass(frozen=True)
 class Steps(Schedule):
-    """Times `factor` every so many rounds, or `at` some of them."""
+    """Multiplies the step size by `factor` every so many rounds, or `at` some of them."""
 
     every: int | None = None
     at: Sequence[int] | None = None
@@ -84,7 +84,7 @@ class Steps(Schedule):
 @final
 @dataclass(frozen=True)
 class Warmup(Schedule):
-    """Rises to 1 over so many rounds, and stays there."""
+    """A step size that rises to its full value over so many rounds, and stays there."""
 
     rounds: int
 

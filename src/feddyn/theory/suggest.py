@@ -26,6 +26,9 @@ from feddyn.theory import exact, one_step
 
 PRACTICE = (0.001, 0.1)
 """The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
+FEW = 0.05
+"""Part of the devices: where at most so many are active, FedDyn's states grow with a small alpha, and larger ones were
+better (docs/results/leaderboard.md)."""
 CHUNK = 256
 """Samples whose curvature is computed at a time."""
 STILL = 5
@@ -66,6 +69,10 @@ class Advice:
         lines += [f"exact minimisation on devices, where it was fastest on quadratics: alpha = {low:.2g} to {high:.2g}"]
         lines += [f"SGD on devices, the paper's experiments: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
         lines += ["with SGD, search the last range first (feddyn sweep); docs/theory.md says why they are so far apart"]
+        if self.P / self.m <= FEW:
+            lines += [
+                f"{self.P} of {self.m} are few: search up to 0.25, and try FedDynM (name = 'feddynm', momentum 0.5)"
+            ]
         return "\n".join(lines)
 
 

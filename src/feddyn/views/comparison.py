@@ -14,8 +14,9 @@ from feddyn.metrics import Better, best, directions, reaches
 from feddyn.records.files import home
 from feddyn.records.reader import read
 from feddyn.records.recorded import Recorded
-from feddyn.views.differences import flat, short, words
+from feddyn.views.differences import FEW, digits, flat, short, words
 from feddyn.views.html import rendered
+from feddyn.views.naming import named
 from feddyn.views.tables import Table, duration, figure, sparkline, transmitted, volume
 from feddyn.views.variants import Variant, variants
 
@@ -30,6 +31,8 @@ AXES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], int]]] = {
     "gradients": ("gradients of samples", lambda line: line["gradients"]),
 }
 Line: TypeAlias = Mapping[str, Any]
+WIDE = 6
+"""Settings that have columns of their own on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,16 @@ class Comparison:
     @property
     def table(self) -> Table:
         """A row a variant: what differs, the figure at the end and at its best, what it took, and the curve."""
-        names = short(self.keys)
-        title = f"{self.metric} of the {self.model} model"
-        columns = [names[key] for key in self.keys] or ["method"]
+        return self._table(self.keys)
+
+    @property
+    def brief(self) -> Table:
+        """The same for a terminal: where much differs, all of it stands in one column."""
+        return self._table(self.keys if len(self.keys) <= WIDE else ())
+
+    def _table(self, keys: Sequence[str]) -> Table:
+        names, title = short(keys), named(self.metric, self.model)
+        columns = [names[key] for key in keys] or ["run" if self.keys else "method"]
         columns += ["seeds", *self._status, "ran", f"{self.metric} at the end", "best"]
         if self.target is not None:
             sign = ">=" if self.better == "higher" else "<="
@@ -84,7 +94,8 @@ class Comparison:
         else:
             columns += ["sent"]
         columns += ["time", "curve"]
-        rows = [self._row(variant) for variant in self.variants]
+        counts = digits([flat(variant.runs[0].setting) for variant in self.variants])
+        rows = [self._row(variant, keys, counts) for variant in self.variants]
         several = any(len(variant.runs) > 1 for variant in self.variants)
         notes = ["Of several seeds: the mean (the least to the most)."] if several else []
         return Table(title, columns, rows, notes)
@@ -95,9 +106,9 @@ class Comparison:
         complete = all(run.status.complete for variant in self.variants for run in variant.runs)
         return [] if complete else ["status"]
 
-    def _row(self, variant: Variant) -> list[str]:
+    def _row(self, variant: Variant, keys: Sequence[str], counts: Mapping[str, int]) -> list[str]:
         own = flat(variant.runs[0].setting)
-        cells = [words(key, own.get(key)) for key in self.keys] or [variant.label]
+        cells = [words(key, own.get(key), counts.get(key, FEW)) for key in keys] or [variant.label]
         histories = [self.values(run) for run in variant.runs]
         figures = [[value for _, value in history] for history in histories]
         cells += [", ".join(map(str, variant.seeds))]
@@ -174,7 +185,7 @@ def compare(
         if chosen not in models or measure not in models[chosen]:
             known = set.intersection(*(_figures(one) for one in found))
             wanted = f"{chosen} {measure}"
-            raise InputError(f"not all runs have the {measure} of the {chosen} model; {nearest(wanted, sorted(known))}")
+            raise InputError(f"not all runs have the {named(measure, chosen)}; {nearest(wanted, sorted(known))}")
     keys, together = variants(found)
     goals = [{**run.setting.get("target", {}), "stop": None} for run in found]  # whether it stops there costs nothing
     if target is None and all(goal == goals[0] for goal in goals) and goals[0].get("metric") == measure:

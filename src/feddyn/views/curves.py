@@ -3,9 +3,11 @@
 from typing import TYPE_CHECKING
 
 from feddyn.errors import InputError, nearest
+from feddyn.metrics import directions
 from feddyn.records.recorded import Recorded
 from feddyn.views.differences import method
-from feddyn.views.drawing import COLORS, figure, legend
+from feddyn.views.drawing import figure, goals, legend, scale, styles
+from feddyn.views.naming import MODELS, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,14 +23,16 @@ def overlay(comparison: "Comparison", over: str) -> "Figure":
     bands = [(variant, comparison.band(variant, over)) for variant in comparison.variants]
     canvas = figure(6.4, 4.2)
     axes = canvas.add_subplot()
+    looks = styles(variant.label for variant, _ in bands)
     for variant, band in bands:
-        (drawn,) = axes.plot(band.x, band.mean, label=variant.label, color=COLORS.get(variant.label), linewidth=1.4)
+        look = looks[variant.label]
+        axes.plot(band.x, band.mean, label=variant.label, linewidth=1.4, **look)
         if len(variant.runs) > 1:
-            axes.fill_between(band.x, band.least, band.most, color=drawn.get_color(), alpha=0.2, linewidth=0)
-    positive = all(value > 0 for _, band in bands for value in band.least)
-    _finish(axes, comparison.metric, comparison.target, positive=positive)
+            axes.fill_between(band.x, band.least, band.most, color=look["color"], alpha=0.2, linewidth=0)
+    scale(axes, comparison.better, (value for _, band in bands for value in band.least))
+    _finish(axes, comparison.target)
     axes.set_xlabel(AXES[over][0])
-    axes.set_ylabel(f"{comparison.metric} of the {comparison.model} model")
+    axes.set_ylabel(named(comparison.metric, comparison.model))
     return canvas
 
 
@@ -45,20 +49,17 @@ def of_run(run: Recorded, metric: str | None = None) -> "Figure":
     axes = canvas.add_subplot()
     for model in models:
         values = [line["models"][model][name] for line in lines]
-        axes.plot([line["round"] for line in lines], values, label=model, linewidth=1.4)
-    positive = all(line["models"][model][name] > 0 for line in lines for model in models)
+        axes.plot([line["round"] for line in lines], values, label=MODELS.get(model, model), linewidth=1.4)
+    scale(axes, directions(run.setting)[name], (line["models"][model][name] for line in lines for model in models))
     target = run.setting.get("target", {})
-    _finish(axes, name, target.get("value") if target.get("metric") == name else None, positive=positive)
+    _finish(axes, target.get("value") if target.get("metric") == name else None)
     axes.set_xlabel("communication rounds")
     axes.set_ylabel(name)
     axes.set_title(method(run.setting), fontsize=10, parse_math=False)
     return canvas
 
 
-def _finish(axes: "Axes", metric: str, target: float | None, *, positive: bool) -> None:
-    if target is not None:
-        axes.axhline(target, color="0.4", linewidth=0.8, linestyle="--", label="target")
-    if metric in ("loss", "objective") and positive:
-        axes.set_yscale("log")
+def _finish(axes: "Axes", target: float | None) -> None:
+    goals(axes, [] if target is None else [target])
     axes.grid(visible=True, which="both", linewidth=0.3, alpha=0.6)
-    legend(axes, fontsize=8)
+    legend(axes)

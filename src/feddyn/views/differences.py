@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from feddyn.views.drawing import COLORS
+from feddyn.records.labels import LABELS
 from feddyn.views.tables import visible
 
-METHODS = {name.lower(): name for name in COLORS}
 UNSAID = ("needs", "code", "stack", "cohort", "population.encoding")
 """Keys that follow from others or from the data, or say how a run was computed and not what."""
 SEEDS = ("seed", "population.seed")
@@ -15,6 +14,8 @@ WIRES = ("uplink", "downlink")
 USUAL = {"per": "layer", "rounding": "nearest"}
 """What compressors do unless they are asked otherwise."""
 HASH = ".sha256"
+FEW, MOST = 4, 6
+"""Significant digits of numbers: as many as tell apart what is shown together, between these."""
 
 
 def flat(setting: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -56,6 +57,13 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return first + shared + [key for key in found if key not in shared and key not in first]
 
 
+def ordered(keys: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Keys by how much they tell: the method, then what most settings have, and last what is minor."""
+    flats = [flat(setting) for setting in settings]
+    having = {key: sum(key in one for one in flats) for key in keys}
+    return sorted(keys, key=lambda key: (minor(key), key != "algorithm.name", -having[key]))
+
+
 def short(keys: Sequence[str]) -> dict[str, str]:
     """What to call keys: the last word of each where that is clear.
 
@@ -72,12 +80,47 @@ def short(keys: Sequence[str]) -> dict[str, str]:
     }
 
 
-def words(key: str, value: object) -> str:
-    """A value to be read; of a hash the first digits, of a schedule that it is one."""
+def minor(key: str) -> bool:
+    """Whether a key says how long a run is and how it is looked at, or follows from the data: what runs are seldom told
+    apart by.
+
+    >>> minor("evaluation.every"), minor("solver.lr")
+    (True, False)
+    """
+    return key in ("rounds", "model.features", "model.classes") or key.startswith(
+        ("evaluation.", "target.", "patience.")
+    )
+
+
+def digits(settings: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many digits the numbers of some flat settings need, by key, so that unequal ones do not look the same.
+
+    >>> digits([{"lr": 0.123433}, {"lr": 0.123411}, {"alpha": 0.5}])
+    {'lr': 5, 'alpha': 4}
+    """
+    values: dict[str, set[float]] = {}
+    for setting in settings:
+        for key, value in setting.items():
+            if isinstance(value, float):
+                values.setdefault(key, set()).add(value)
+    return {key: _needed(found) for key, found in values.items()}
+
+
+def _needed(values: set[float]) -> int:
+    enough = (count for count in range(FEW, MOST) if len({_number(one, count) for one in values}) == len(values))
+    return next(enough, MOST)
+
+
+def _number(value: float, count: int) -> str:
+    return f"{value:.{count if abs(value) < 1000 else MOST}g}"
+
+
+def words(key: str, value: object, count: int = FEW) -> str:
+    """A value to be read, a number with so many digits; of a hash the first ones, of a schedule that it is one."""
     if value is None:
         return "-"
     if key == "algorithm.name":
-        return METHODS.get(str(value), visible(str(value)))
+        return LABELS.get(str(value), visible(str(value)))
     if key.endswith(HASH):
         return str(value)[:8]
     if isinstance(value, list | tuple):
@@ -86,18 +129,19 @@ def words(key: str, value: object) -> str:
         return ", ".join(words("", one) for one in value)
     if isinstance(value, Mapping):
         return visible(str(value.get("name", "a table")))
-    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
+    return _number(value, count) if isinstance(value, float) else visible(str(value))
 
 
-def label(keys: Sequence[str], setting: Mapping[str, Any]) -> str:
-    """What to call a run among others: its values of the keys in which they differ, or its method."""
+def label(keys: Sequence[str], setting: Mapping[str, Any], counts: Mapping[str, int] = {}) -> str:
+    """What to call a run among others: its values of the keys in which they differ, with so many digits, or its
+    method."""
     own, names = flat(setting), short(keys)
     parts = []
     for key in keys:
         if key == "algorithm.name":
             parts.append(words(key, own.get(key)))
         elif own.get(key) is not None:
-            parts.append(f"{names[key]} {words(key, own[key])}")
+            parts.append(f"{names[key]} {words(key, own[key], counts.get(key, FEW))}")
     return ", ".join(parts) or method(setting)
 
 

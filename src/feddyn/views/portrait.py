@@ -5,8 +5,10 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Better, best, directions
+from feddyn.records.labels import LABELS
 from feddyn.records.recorded import Recorded
-from feddyn.views.differences import METHODS, WIRES, compressor, flat, method, words
+from feddyn.views.differences import WIRES, compressor, flat, method, words
+from feddyn.views.naming import named
 from feddyn.views.tables import Table, duration, figure, sparkline, volume
 
 LISTED = 20
@@ -36,7 +38,7 @@ def _about(run: Recorded) -> Table:
         model, metric = run.headline
         first = f"{figure(run.initial[model][metric])} -> " if metric in run.initial.get(model, {}) else ""
         at = run.evaluated[run.figures.index(run.best)]["round"]
-        rows.append([f"{metric} ({model})", f"{first}{figure(run.figures[-1])}, best {figure(run.best)} in round {at}"])
+        rows.append([named(metric, model), f"{first}{figure(run.figures[-1])}, best {figure(run.best)} in round {at}"])
     if target := setting.get("target"):
         hit = run.first_at(target["value"]) if run.evaluated else None
         when = f"reached in round {hit['round']}, {hit['transmitted']} models transmitted" if hit else "not reached"
@@ -73,7 +75,7 @@ def _part(part: object) -> str:
     rest = {key: value for key, value in flat(part).items() if key.partition(".")[0] not in UNTOLD}
     name = str(part.get("name", part.get("source", "in memory" if part.get("memory") else "")))
     listed = ", ".join(f"{key} {words(key, value)}" for key, value in rest.items())
-    return ": ".join(piece for piece in (METHODS.get(name, name), listed) if piece)
+    return ": ".join(piece for piece in (LABELS.get(name, name), listed) if piece)
 
 
 def _models(run: Recorded) -> Table:
@@ -88,7 +90,7 @@ def _models(run: Recorded) -> Table:
 
 def _norms(run: Recorded) -> Table | None:
     rows = []
-    for kind, whose in (("norms", "server"), ("devices", "devices, mean")):
+    for kind, whose in (("norms", "server"), ("devices", "devices, mean"), ("broadcast", "broadcast")):
         for name in run.history[-1].get(kind, {}) if run.history else ():
             values = [line[kind][name] for line in run.history if name in line.get(kind, {})]
             rows.append([whose, name, figure(values[0]), figure(values[-1]), sparkline(values)])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from feddyn.views.naming import named
 from feddyn.views.tables import duration, visible
 from feddyn.views.tables import figure as readable
 
@@ -42,7 +43,7 @@ class Pace:
 def figure(headline: tuple[str, str], line: Mapping[str, Any]) -> str:
     """The figure of a round that counts, and of which model it is; empty where the round was not evaluated."""
     model, metric = headline
-    return f"{metric} of {model!r} {readable(line['models'][model][metric])}" if "models" in line else ""
+    return f"{named(metric, model)} {readable(line['models'][model][metric])}" if "models" in line else ""
 
 
 @contextmanager

@@ -61,6 +61,14 @@ class Table:
         columns, *rows = ([*row[:at], *row[at + 1 :]] for row in (self.columns, *self.rows))
         return replace(self, columns=columns, rows=rows)
 
+    def first(self, most: int, files: Path) -> "Table":
+        """The first rows, and how many more there are in which files."""
+        left = len(self.rows) - most
+        if left <= 0:
+            return self
+        note = f"{left} more {'row' if left == 1 else 'rows'} in {files}."
+        return replace(self, rows=self.rows[:most], notes=[note, *self.notes])
+
     def text(self) -> str:
         """The table in plain text, its columns aligned."""
         rows = [[visible(cell) for cell in row] for row in (self.columns, *self.rows)]
@@ -136,10 +144,24 @@ def transmitted(models: int | None, limit: int) -> str:
 
 
 def savings(models: int | None, limit: int, reference: int | None) -> str:
-    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where it never got there."""
-    if reference is None:
+    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where it never got there; a dash
+    where that cannot be told: without a reference, or where it stopped before it had transmitted as much.
+
+    >>> savings(29, 40, 10), savings(None, 16, 10), savings(None, 8, 10)
+    ('2.9x', '>1.6x', '-')
+    """
+    if reference is None or (models is None and limit <= reference):
         return "-"
-    return f"{models / reference:.1f}x" if models is not None else f">{limit / reference:.1f}x"
+    return factor(models / reference) if models is not None else f">{factor(limit / reference)}"
+
+
+def factor(ratio: float) -> str:
+    """A ratio to be read.
+
+    >>> factor(2.94), factor(0.0123)
+    ('2.9x', '0.012x')
+    """
+    return f"{ratio:.1f}x" if ratio >= 0.1 else f"{ratio:.2g}x"
 
 
 def comparison(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from feddyn.records.recorded import Recorded
-from feddyn.views.differences import HASH, SEEDS, differing, flat, label, method
+from feddyn.views.differences import HASH, SEEDS, differing, digits, flat, label, method, minor
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Variant:
     @property
     def seeds(self) -> list[int]:
         """The seeds of the runs."""
-        return [run.setting.get("seed", 0) for run in self.runs]
+        return [_seed(run) for run in self.runs]
 
 
 def variants(runs: Sequence[Recorded]) -> tuple[list[str], list[Variant]]:
@@ -42,15 +42,26 @@ def variants(runs: Sequence[Recorded]) -> tuple[list[str], list[Variant]]:
     keys = differing([group[0].setting for group in groups])
     if len(groups) == len(alike):  # no hash is needed to tell them apart
         keys = [key for key in keys if not key.endswith(HASH)]
-    return keys, [Variant(label(_telling(keys, group, groups), group[0].setting), group) for group in groups]
+    groups = [sorted(group, key=_seed) for group in groups]
+    counts = digits([flat(group[0].setting) for group in groups])
+    labels = [label(_telling(keys, group, groups), group[0].setting, counts) for group in groups]
+    return keys, [Variant(words, group) for words, group in zip(labels, groups, strict=True)]
 
 
 def _telling(keys: Sequence[str], group: Sequence[Recorded], groups: Sequence[Sequence[Recorded]]) -> list[str]:
-    """The keys that a label needs: the method, where they differ, and what others of the same method differ in."""
+    """The keys that a label needs: the method, where they differ, and what others of the same method differ in; minor
+    ones only where others leave two alike."""
     own = method(group[0].setting)
     peers = [other[0].setting for other in groups if method(other[0].setting) == own]
     inside = differing(peers)
-    return [key for key in keys if key == "algorithm.name" or key in inside]
+    needed = [key for key in keys if key == "algorithm.name" or key in inside]
+    plain = [key for key in needed if not minor(key)]
+    seen = {repr([flat(peer).get(key) for key in plain]) for peer in peers}
+    return plain if len(seen) == len(peers) else needed
+
+
+def _seed(run: Recorded) -> int:
+    return int(run.setting.get("seed", 0))
 
 
 def _identity(run: Recorded, hashes: bool) -> str:

@@ -31,7 +31,10 @@ after the number of bytes of each of its numbers."""
 
 
 class Compressor(ABC):
-    """Final classes implement it; none extends another. Equal compressors read each other's messages."""
+    """Turns vectors into shorter messages, and messages into vectors that are close to them.
+
+    Final classes implement it; none extends another. Equal compressors read each other's messages.
+    """
 
     @abstractmethod
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
@@ -71,10 +74,10 @@ class Compressor(ABC):
         reader.end()
         return torch.from_numpy(vector).double()
 
-    def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, int]:
-        """What arrives of a vector, of its type and on its device, and the length of the message that carried it."""
+    def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, bytes]:
+        """What arrives of a vector, of its type and on its device, and the message that carried it."""
         message = self.encode(vector, sizes, seed)
-        return self.decode(message, sizes).to(vector), len(message)
+        return self.decode(message, sizes).to(vector), message
 
 
 def checksum(body: bytes, name: str = "") -> bytes:

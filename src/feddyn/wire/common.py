@@ -38,15 +38,18 @@ class Message(NamedTuple):
 
 
 class Broadcast(NamedTuple):
-    """A broadcast: what devices have of it, the sums of all until then, and the messages by name."""
+    """A broadcast: what devices have of it, the sums of all until then, its own parts of these, and the messages by
+    name."""
 
     down: State
     moved: dict[str, Vector]
+    changes: dict[str, Vector]
     messages: dict[str, Message]
 
 
 class CommonModel:
-    """What all devices that are up to date hold; `known` is how many broadcasts each device has heard.
+    """What all devices that are up to date hold; `known` is how many broadcasts each device has heard. (A deployment,
+    whose sites come and go, has that in its ledger, and no devices here.)
 
     What is not named, such as a number, is sent as it is; without names, all that is not of the model's size.
     """
@@ -58,21 +61,21 @@ class CommonModel:
         self.rounds, self.known = 0, np.zeros(devices, np.int64)
         if names is None:
             names = [name for name, vector in start.items() if vector.numel() == sum(sizes)]
-        self.moved = {name: torch.zeros_like(start[name], dtype=torch.float64) for name in names}
+        self.moved = unmoved(names, start)
         self.history: list[dict[str, Message]] = []
 
     def broadcast(self, wanted: State, seed: int) -> Broadcast:
         """Send what brings the common model nearer to what the server wants devices to have; nothing is kept of it
         until it is committed."""
-        down, moved, messages = dict(wanted), {}, {}
+        down, moved, changes, messages = dict(wanted), {}, {}, {}
         for number, (name, before) in enumerate(self.moved.items()):
             start, target = self.start[name], wanted[name]
-            data = self.compressor.encode(target - (start + before).to(target), self.sizes, seed + number)
-            change = self.compressor.decode(data, self.sizes).to(before)
+            data = self.compressor.encode(target - common(start, before), self.sizes, seed + number)
+            change = changes[name] = self.compressor.decode(data, self.sizes).to(before)
             after = before + change
             moved[name], messages[name] = after, Message(data, torch.equal(after - change, before), before.cpu())
-            down[name] = (start + after).to(target)
-        return Broadcast(down, moved, messages)
+            down[name] = common(start, after)
+        return Broadcast(down, moved, changes, messages)
 
     def lengths(self, sent: Broadcast, devices: Sequence[int]) -> list[int]:
         """How many bytes each of some devices is sent, so that it has heard this broadcast too."""
@@ -105,25 +108,6 @@ class CommonModel:
             whole = _sealed(WHOLE, 0, write_exactly(now.numpy(), self.sizes))
             found |= dict.fromkeys(rest, whole)
         return found
-
-    def hear(self, moved: Vector, message: bytes) -> Vector:
-        """A device's own w - theta^0 after a message."""
-        body = message[:-CHECKSUM]
-        if len(message) < CHECKSUM + 2 or message[-CHECKSUM:] != checksum(body):
-            raise InputError("the message was cut off or altered: send it again")
-        reader = Reader(body)
-        kind, number = reader.byte(), reader.byte()
-        if kind == APART:
-            for _ in range(number):
-                data = reader.take(reader.count(len(body))).tobytes()
-                moved = moved + self.compressor.decode(data, self.sizes).to(moved)
-        elif kind in (SUM, WHOLE):
-            found = torch.from_numpy(read_exactly(reader, self.sizes)).to(moved)
-            moved = moved + found if kind == SUM else found
-        else:
-            raise refusal(f"a broadcast of the kind {kind}")
-        reader.end()
-        return moved
 
     def commit(self, sent: Broadcast, devices: Sequence[int]) -> None:
         """Make a broadcast the last one, which these devices have heard."""
@@ -158,6 +142,36 @@ class CommonModel:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise FeddynError(f"the checkpoint's broadcasts are not those of this run ({error})") from None
         self.rounds, self.known, self.moved, self.history = rounds, known, moved, history
+
+
+def unmoved(names: Collection[str], start: State) -> dict[str, Vector]:
+    """w - theta^0 before the first broadcast, of the vectors that are compressed."""
+    return {name: torch.zeros_like(start[name], dtype=torch.float64) for name in names}
+
+
+def common(start: Vector, moved: Vector) -> Vector:
+    """w, of the model's type."""
+    return (start + moved).to(start)
+
+
+def hear(compressor: Compressor, sizes: Sizes, moved: Vector, message: bytes) -> Vector:
+    """A device's own w - theta^0 after a message."""
+    body = message[:-CHECKSUM]
+    if len(message) < CHECKSUM + 2 or message[-CHECKSUM:] != checksum(body):
+        raise InputError("the message was cut off or altered: send it again")
+    reader = Reader(body)
+    kind, number = reader.byte(), reader.byte()
+    if kind == APART:
+        for _ in range(number):
+            data = reader.take(reader.count(len(body))).tobytes()
+            moved = moved + compressor.decode(data, sizes).to(moved)
+    elif kind in (SUM, WHOLE):
+        found = torch.from_numpy(read_exactly(reader, sizes)).to(moved)
+        moved = moved + found if kind == SUM else found
+    else:
+        raise refusal(f"a broadcast of the kind {kind}")
+    reader.end()
+    return moved
 
 
 def _sealed(kind: int, number: int, body: bytes) -> bytes:

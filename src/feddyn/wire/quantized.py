@@ -36,7 +36,7 @@ FINEST = -100
 @final
 @dataclass(frozen=True)
 class Quantized(Compressor):
-    """`bits` (8, 4, 2 or 1) a coordinate at most; messages are entropy-coded, and often much shorter.
+    """Sends at most `bits` (8, 4, 2 or 1) for each coordinate; messages are entropy-coded, and often much shorter.
 
     per: what shares a scale, a 'layer', a 'block' of so many coordinates of a layer, or the 'model'. rounding: to the
     'nearest', or 'stochastic', which is right in the mean where steps are small. step: how coarse, in root mean squares

@@ -21,7 +21,7 @@ SEED = 8
 @final
 @dataclass(frozen=True)
 class TopK(Compressor):
-    """The `fraction` of all coordinates with the largest magnitudes; their places are coded by their distances.
+    """Sends the `fraction` of all coordinates with the largest magnitudes; places are coded by their distances.
     values: how their values are sent, such as Quantized(bits=4); default: float32."""
 
     fraction: float
@@ -48,7 +48,7 @@ class TopK(Compressor):
 @final
 @dataclass(frozen=True)
 class RandomK(Compressor):
-    """A random `fraction` of all coordinates, other ones in each message, which has their seed instead of their places.
+    """Sends a random `fraction` of all coordinates, other ones each time, and their seed instead of their places.
     values: how their values are sent, such as Quantized(bits=4); default: float32."""
 
     fraction: float

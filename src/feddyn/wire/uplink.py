@@ -8,7 +8,8 @@ it twice. Devices of all other methods are given one, the classical error feedba
     u_k = Q(theta_k - theta + e_k) ,   e_k <- theta_k - theta + e_k - u_k .
 
 Everything else that such a method uploads (SCAFFOLD's control variates) the server computes from theta_k, what it sent,
-and a number or two.
+and a number or two. It does not know the device's state, and need not: such an upload does not depend on it, so that of
+a device that was never active does as well.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from feddyn.algorithms.base import Algorithm, Solution, Vector
+from feddyn.algorithms.base import Algorithm, Scalar, Solution, State, Vector
 from feddyn.errors import InputError
 from feddyn.wire.base import Compressor, Sizes
 
@@ -25,26 +26,40 @@ TRIED = (0.5, 1.75)
 
 
 class Upload(NamedTuple):
-    """The models that the server sees, what was not sent, and the lengths of the messages; a row a device."""
+    """The models that the server sees, what was not sent, the bytes of the uploads, and the messages among them; a row
+    or an entry a device."""
 
     seen: Vector
     unsent: Vector
     lengths: list[int]
+    messages: list[bytes]
 
 
 class Uplink:
     """How devices of a method upload: `feedback` says whether what was not sent is kept for them."""
 
     def __init__(self, compressor: Compressor, algorithm: Algorithm, theta: Vector, sizes: Sizes):
-        _require_upload_of_model(algorithm, theta)
-        self.compressor, self.sizes = compressor, sizes
+        self.private = _measured_in_private(algorithm, theta)
+        """Whether what uploads are measured from depends on the device's state, so that a server of real devices, which
+        does not have that, could not read them."""
+        self.compressor, self.algorithm, self.sizes = compressor, algorithm, sizes
+        self._fresh, down = algorithm.device(theta), algorithm.broadcast(algorithm.server(theta))
+        if algorithm.remembers_unsent is None and self._fresh:
+            raise InputError(
+                f"{type(algorithm).__name__}: uploads can only be compressed where the method says whether a device's "
+                "state, computed from what the server sees, asks again for what was not sent: remembers_unsent = True, "
+                "as in FedDyn, or False (docs/compression.md)"
+            )
         self.feedback = not algorithm.remembers_unsent
-        _, upload = algorithm.report(
-            algorithm.broadcast(algorithm.server(theta)), algorithm.device(theta), 1.0, Solution(theta, 1.0)
-        )
+        upload = self.upload(down, 1.0, Solution(theta, 1.0))
         numbers = [vector for vector in upload.values() if vector.numel() != theta.numel()]
         self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
         """Bytes of the numbers that are sent beside the vector."""
+
+    def reference(self, down: State, device: State, share: Scalar, path: Scalar | None) -> Vector:
+        """What the models of devices that walked a `path` are measured from."""
+        found = self.algorithm.reference(down, device, path)
+        return self.algorithm.problem(down, device, share).start if found is None else found
 
     def send(self, reference: Vector, theta: Vector, error: Vector | None, seeds: Sequence[int]) -> Upload:
         """Send what devices found, from the models that they are measured from."""
@@ -52,31 +67,45 @@ class Uplink:
         rows = wanted.reshape(len(seeds), -1)
         sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
         arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
-        return Upload(reference + arrived, wanted - arrived, [length + self.beside for _, length in sent])
+        messages = [message for _, message in sent]
+        return Upload(reference + arrived, wanted - arrived, [len(m) + self.beside for m in messages], messages)
+
+    def receive(self, down: State, share: Scalar, arrived: Vector, path: Scalar | None) -> State:
+        """The upload that the server makes of what a device's message stands for."""
+        reference = self.reference(down, self._fresh, share, path)
+        return self.upload(down, share, Solution(reference + arrived.to(reference), path))
+
+    def upload(self, down: State, share: Scalar, seen: Solution) -> State:
+        """What a method uploads of the model that the server sees, or of several stacked."""
+        rows = seen.theta.shape[:-1]
+        fresh = {name: vector.expand(*rows, *vector.shape) for name, vector in self._fresh.items()}
+        return self.algorithm.report(down, fresh, share, seen)[1]
 
 
-def _require_upload_of_model(algorithm: Algorithm, theta: Vector) -> None:
-    """Refuse a method whose upload the server cannot make of the model that it sees, because it depends on the device's
-    state: two devices with histories of their own move by the same from their references."""
+def _measured_in_private(algorithm: Algorithm, theta: Vector) -> bool:
+    """Whether what uploads are measured from depends on the device's state. A method whose upload itself depends on it,
+    so that nobody can make it of the model that the server sees, is refused: two devices with histories of their own
+    move by the same from what they are measured from."""
     random = torch.Generator().manual_seed(0)
 
     def near(vector: Vector) -> Vector:
         return vector + torch.randn(vector.shape, generator=random).to(vector)
 
     down, move = algorithm.broadcast({name: near(v) for name, v in algorithm.server(theta).items()}), near(theta)
+    references = []
     for share in TRIED:
         uploads = []
         for _ in range(2):
             state = algorithm.device(theta)
             for _ in range(2):
                 state, _ = algorithm.report(down, state, share, Solution(near(theta), 0.5))
-            start = algorithm.problem(down, state, share).start
-            reference = algorithm.reference(down, state)
-            moved = (start if reference is None else reference) + move
-            uploads.append(algorithm.report(down, state, share, Solution(moved, 0.5))[1])
+            reference = algorithm.reference(down, state, 0.5)
+            references.append(algorithm.problem(down, state, share).start if reference is None else reference)
+            uploads.append(algorithm.report(down, state, share, Solution(references[-1] + move, 0.5))[1])
         for name, vector in uploads[0].items():
             if not torch.allclose(vector, uploads[1][name], rtol=1e-3, atol=1e-3 * (1 + float(vector.abs().max()))):
                 raise InputError(
                     f"{type(algorithm).__name__}: its upload {name!r} depends on the device's state, so the server can"
                     "not make it of a compressed model; leave the uplink out, or use a method such as FedDyn"
                 )
+    return not all(torch.equal(one, references[0]) for one in references)

@@ -6,9 +6,7 @@ const AXES = {
   gradients: ["gradients", "gradients of samples"],
   seconds: ["seconds", "seconds of computing"],
 };
-const PALETTE = [
-  "#4e79c4", "#e07b39", "#17a2a2", "#c2479b", "#7b6fd0", "#6a994e", "#d1495b", "#8a6d3b", "#3d8bfd", "#b5892c", "#5f7a86", "#a05195",
-];
+const DASHES = ["solid", "dot", "dash", "dashdot", "longdash", "longdashdot"];
 const POINTS = 40000; // that are drawn of all curves together
 
 // The figure of a run by what is chosen, without the rounds that have none.
@@ -78,14 +76,56 @@ function band(curves) {
   };
 }
 
-const colors = new Map(); // a name keeps its colour whatever is filtered, and while runs come up
+// Numbers among some texts with as few digits, but at least so many, as keep them apart; whole ones stay as they are.
+function shortened(texts, least = 4) {
+  const bare = (text) => text !== "" && Number.isFinite(Number(text)) && !Number.isInteger(Number(text)) && Math.abs(text) < 1000;
+  const numbers = [...new Set(texts.filter(bare).map(Number))];
+  let digits = least;
+  while (digits < 12 && new Set(numbers.map((one) => one.toPrecision(digits))).size < numbers.length) digits++;
+  return texts.map((text) => (bare(text) ? String(Number(Number(text).toPrecision(digits))) : text));
+}
 
-function colorOf(name) {
-  if (data.colors[name]) return data.colors[name];
-  if (!colors.has(name)) colors.set(name, PALETTE[colors.size % PALETTE.length]);
-  return colors.get(name);
+const colors = new Map(); // of what is no method, by name
+const looks = new Map(); // colour and dash pattern of every curve: they stay whatever is filtered, and while runs come up
+let looksOf = "";
+const methodOf = ({ label, run }) => run.values["algorithm.name"] ?? label;
+const strandOf = (member) => (state.bands ? member.name : member.id);
+
+// A method has one colour in all groups; where there are several methods, all curves of one have it.
+function colorOf(member, several) {
+  const key = several ? methodOf(member) : member.label;
+  const known = data.colors[member.label] ?? data.colors[key];
+  if (known) return known;
+  if (!colors.has(key)) colors.set(key, data.palette[colors.size % data.palette.length]);
+  return colors.get(key);
+}
+
+// A colour that occurs again comes with another dash pattern.
+function giveLooks(members) {
+  const several = new Set(members.map(methodOf)).size > 1;
+  const choice = JSON.stringify([chosenGroups().map(({ name }) => name), state.bands, several]);
+  if (choice !== looksOf) looks.clear();
+  looksOf = choice;
+  const times = new Map();
+  for (const { color } of looks.values()) times.set(color, (times.get(color) ?? 0) + 1);
+  for (const member of members) {
+    if (looks.has(strandOf(member))) continue;
+    const color = colorOf(member, several);
+    const first = member.label === "FedProx" ? 2 : 0; // it often lies on FedAvg's curve
+    const before = times.get(color) ?? 0;
+    looks.set(strandOf(member), { color, dash: DASHES[(first + before) % DASHES.length] });
+    times.set(color, before + 1);
+  }
 }
 
 // "#rrggbb" with an opacity.
 const faint = (color, opacity) => color + Math.round(opacity * 255).toString(16).padStart(2, "0");
-const figureName = (figure) => figure.replace(/^models\./, "").replaceAll(".", " ");
+
+// What the axes, columns and menus call a figure.
+function figureName(figure) {
+  const [kind, first, second] = figure.split(".");
+  if (kind === "models") return `${second} (${data.models[first] ?? first})`;
+  if (kind === "norms") return `norm of ${first} (server)`;
+  if (kind === "devices") return `${first} (mean over active devices)`;
+  return `${first} on devices (${second})`;
+}

@@ -29,7 +29,8 @@ function drawDevices(members) {
     (left > 0 ? ` ${FEW} runs are drawn, ${left} more are not: select those that you want to see.` : "");
   const several = new Set(drawn.map(({ run }) => run.seed)).size > 1;
   const nameOf = ({ name, run }) => (several ? `${name}, seed ${run.seed}` : name);
-  const hue = (member, place) => (several || new Set(drawn.map(({ name }) => name)).size < drawn.length ? PALETTE[place] : colorOf(member.name));
+  const own = drawn.map((member) => looks.get(strandOf(member)).color);
+  const hue = (_, place) => (new Set(own).size < drawn.length ? data.palette[place] : own[place]);
   drawSpread(drawn, metric, nameOf, hue);
   drawEnds(drawn, metric, nameOf, hue);
   const strands = drawn.map((member, place) => ({ name: nameOf(member), color: hue(member, place), dash: "solid", ids: [member.id] }));

@@ -40,7 +40,7 @@ function refresh() {
   if (!data.groups.length) return;
   keepingFocus(() => {
     const every = membersOfGroups();
-    every.forEach(({ name }) => colorOf(name));
+    giveLooks(every);
     fillControls(every);
     const members = filtered(every);
     const parallel = axesOf(members);

@@ -1,6 +1,6 @@
 // Parallel coordinates: an axis for each setting in which the runs differ and for what came of them, a line for each run.
 const SVG = "http://www.w3.org/2000/svg";
-const [TOP, HEIGHT, BOTTOM, GAP, MOST_AXES] = [34, 240, 44, 132, 8];
+const [TOP, HEIGHT, BOTTOM, GAP, MOST_AXES] = [34, 240, 44, 132, 9];
 const SHADES = [[199, 210, 222], [120, 168, 205], [44, 116, 179], [10, 62, 128]];
 const DARK_SHADES = [[72, 82, 94], [74, 122, 160], [110, 172, 224], [214, 236, 255]];
 
@@ -13,10 +13,10 @@ function shape(tag, attributes = {}, text) {
 
 // What an axis says of a run: a number, a word, or undefined.
 function columnsOf(members) {
-  const settings = differing(members).map(({ key, name }) => ({ key, name, of: ({ run }) => run.values[key] }));
+  const settings = differing(members).map(({ key, name, minor }) => ({ key, name, minor, of: ({ run }) => run.values[key] }));
   const figure = figureName(state.figure);
   const results = ["last", "best"].map((end) => ({
-    key: `= ${end}`, name: `${figure}, ${end}`, of: ({ run }) => ends(run, state.figure)[end], result: true,
+    key: `= ${end}`, name: `${figure}, ${end}`, title: `${figure.split(" (")[0]}, ${end}`, of: ({ run }) => ends(run, state.figure)[end], result: true,
   }));
   return [...settings, ...results.filter(({ of }) => members.some((member) => of(member) !== undefined))];
 }
@@ -50,7 +50,6 @@ function ticksOf(distinct, low, high, log) {
   return Array.from({ length: 5 }, (_, i) => low + (i * (high - low)) / 4);
 }
 
-const tickWord = (tick) => (typeof tick === "number" ? String(Number(tick.toPrecision(3))) : tick);
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function passes(column, scale, member) {
@@ -132,16 +131,18 @@ function drawAxis({ column, scale }, x, svg, members) {
   const part = shape("g", { transform: `translate(${x} 0)` });
   const y = (place) => TOP + (1 - place) * HEIGHT;
   part.append(shape("line", { class: "stem", y1: TOP, y2: TOP + HEIGHT }));
-  const title = shape("text", { y: 16, "text-anchor": "middle" }, cut(column.name, 19));
+  const title = shape("text", { y: 16, "text-anchor": "middle" }, cut(column.title ?? column.name, 19));
   title.append(shape("title", {}, column.name));
   part.append(title);
   let free = Infinity;
-  for (const tick of [...scale.ticks].sort((a, b) => scale.at(b) - scale.at(a)).reverse()) {
+  const ticks = [...scale.ticks].sort((a, b) => scale.at(a) - scale.at(b));
+  const words = shortened(ticks.map(String), 3);
+  for (const [place, tick] of ticks.entries()) {
     const at = y(scale.at(tick));
     if (free - at < 13) continue;
     free = at;
-    const word = shape("text", { class: "tick", x: -6, y: at + 4, "text-anchor": "end" }, cut(tickWord(tick), 14));
-    word.append(shape("title", {}, tickWord(tick)));
+    const word = shape("text", { class: "tick", x: -6, y: at + 4, "text-anchor": "end" }, cut(words[place], 14));
+    word.append(shape("title", {}, words[place]));
     part.append(word, shape("line", { class: "stem", x1: -3, x2: 0, y1: at, y2: at }));
   }
   if (members.some((member) => [undefined, "-"].includes(column.of(member)))) {
@@ -182,11 +183,15 @@ function shadesOf(members) {
   return new Map(mixed);
 }
 
-// The axes that are drawn: those that were chosen, else the first ones and the results.
+// The axes that are drawn: those that were chosen, else what was swept, what tells most of the rest, and the results.
 function axesOf(members) {
   const columns = columnsOf(members);
   const results = columns.filter(({ result }) => result);
-  const usual = [...columns.filter(({ result }) => !result).slice(0, MOST_AXES - results.length), ...results];
+  const swept = new Set(chosenGroups().flatMap((group) => group.swept));
+  const rank = ({ key, minor }) => (key === "algorithm.name" ? 0 : swept.has(key) ? 1 : minor ? 3 : 2);
+  const settings = columns.filter(({ result }) => !result).sort((a, b) => rank(a) - rank(b));
+  const first = settings.filter((column, _, all) => rank(column) < 3 || rank(all[0]) === 3).slice(0, MOST_AXES - results.length);
+  const usual = [...first, ...results];
   const drawn = state.axes.size ? columns.filter(({ key }) => state.axes.has(key)) : usual;
   return { columns, axes: drawn.map((column) => ({ column, scale: scaleOf(column, members) })) };
 }

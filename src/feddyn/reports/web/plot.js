@@ -1,5 +1,5 @@
 // The curves, their legend, and what is said about them.
-const NAMES = 24; // in the legend
+const NAMES = 16; // in the legend
 const UNIFIED = 12; // curves whose figures are shown together under the pointer
 
 function look() {
@@ -36,17 +36,46 @@ function strands(members) {
     const curve = points(member.run, state.figure);
     if (!curve) continue;
     const name = !state.bands && several ? `${member.name}, seed ${member.run.seed}` : member.name;
-    const key = state.bands ? member.name : member.id;
-    const strand = byName.get(key) ?? { name, color: colorOf(member.name), ids: [], curves: [], seed: member.run.seed };
+    const key = strandOf(member);
+    const strand = byName.get(key) ?? { name, ...looks.get(key), ids: [], curves: [] };
     strand.ids.push(member.id);
     strand.curves.push(curve);
     byName.set(key, strand);
   }
-  const dashes = ["solid", "dot", "dash", "dashdot"];
-  return [...byName.values()].map((strand) => ({
-    ...strand,
-    dash: several && !state.bands ? dashes[strand.seed % 4] : strand.name === "FedProx" ? "dash" : "solid",
-  }));
+  return [...byName.values()];
+}
+
+// Nothing in a text of anybody's is markup for Plotly.
+const plainText = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+// Lines at what the runs that are drawn should reach, with their values. Of two neighbours, one is named below its line.
+function targetsOf(members, drawn) {
+  const there = new Set(drawn.flatMap(({ ids }) => ids));
+  const mine = members.filter(({ id, run }) => there.has(id) && run.figure === state.figure);
+  const found = new Map();
+  for (const { targets, group } of mine) for (const one of targets) found.set(one, (found.get(one) ?? new Set()).add(group));
+  const groups = new Set(mine.map(({ group }) => group)).size > 1 && byId("plot").clientWidth > 700;
+  const values = [...found.keys()].sort((a, b) => a - b);
+  const line = { color: look().soft, width: 1, dash: "dot" };
+  const words = (one) => `target ${Number(one.toPrecision(4))}` + (groups && found.get(one).size === 1 ? ` · ${[...found.get(one)][0]}` : "");
+  return {
+    shapes: values.map((one) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: one, y1: one, line })),
+    annotations: values.map((one, place) => ({
+      text: plainText(words(one)), xref: "paper", x: 1, xanchor: "right", y: state.logy ? Math.log10(one) : one,
+      yanchor: (values.length - place) % 2 ? "bottom" : "top", showarrow: false, font: { size: 11, color: look().soft },
+      bgcolor: faint(look().back, 0.75), borderpad: 1,
+    })),
+  };
+}
+
+// A single round has no range of its own: around it, and for shares from 0 to 1.
+function soleRange(drawn) {
+  const ys = new Set(drawn.flatMap(({ curves }) => curves.flatMap(({ y }) => y)));
+  if (ys.size !== 1) return {};
+  const [only] = ys;
+  if (state.logy) return {};
+  const share = metricOf(state.figure) === "accuracy" && only >= 0 && only <= 1;
+  return { range: share ? [0, 1] : [only - (Math.abs(only) || 1) / 2, only + (Math.abs(only) || 1) / 2] };
 }
 
 function tracesOf(strand, most) {
@@ -79,17 +108,15 @@ function drawPlot(members) {
   const most = Math.max(80, Math.round(POINTS / (drawn.length || 1)));
   const order = { weak: 0, plain: 1, strong: 2 };
   const layers = [...drawn].sort((a, b) => order[emphasis(a.ids)] - order[emphasis(b.ids)]);
-  const targets = state.figure.endsWith(".accuracy") ? new Set(chosen.flatMap((member) => member.targets)) : [];
+  const rounds = Math.max(0, ...drawn.map(({ curves }) => Math.max(...curves.map(({ x }) => x.at(-1)))));
   const layout = {
     ...layoutOf(
       [state.axis, state.figure, state.logx, state.logy].join(" "),
-      { title: { text: AXES[state.axis][1] }, type: state.logx ? "log" : "linear" },
-      { title: { text: figureName(state.figure) }, type: state.logy ? "log" : "linear", nticks: 8 },
+      { title: { text: AXES[state.axis][1] }, type: state.logx ? "log" : "linear", ...(state.axis === "round" && !state.logx && rounds <= 10 ? { dtick: 1 } : {}) },
+      { title: { text: plainText(figureName(state.figure)) }, type: state.logy ? "log" : "linear", nticks: 8, ...soleRange(drawn) },
     ),
     hovermode: drawn.length > UNIFIED ? "closest" : "x unified",
-    shapes: [...targets].map((target) => ({
-      type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: look().soft, width: 1, dash: "dot" },
-    })),
+    ...targetsOf(chosen, drawn),
   };
   Plotly.react("plot", layers.flatMap((strand) => tracesOf(strand, most)), layout, SETUP);
   byId("plot").removeAllListeners("plotly_click");
@@ -98,13 +125,21 @@ function drawPlot(members) {
   tellPlot(chosen, drawn);
 }
 
+// A piece of the line, with the dashes that Plotly draws.
+function swatch({ color, dash }) {
+  const [width, w] = [30, 2.5];
+  const made = shape("svg", { class: "swatch", width, height: 6, "aria-hidden": "true" });
+  const pattern = { solid: "", dot: [w, w], dash: [3 * w, 3 * w], longdash: [5 * w, 5 * w], dashdot: [3 * w, w, w, w], longdashdot: [5 * w, 2 * w, w, 2 * w] }[dash];
+  made.append(shape("line", { x1: 0, x2: width, y1: 3, y2: 3, stroke: color, "stroke-width": w, "stroke-dasharray": pattern }));
+  return made;
+}
+
 function drawLegend(place, drawn) {
   const first = [...drawn].sort((a, b) => (emphasis(b.ids) === "strong") - (emphasis(a.ids) === "strong"));
   const listed = (drawn.length > NAMES ? first : drawn).slice(0, NAMES).map((strand) => {
     const pressed = strand.ids.every((id) => state.selected.has(id));
     const button = element("button", undefined, { type: "button", "aria-pressed": String(pressed), "data-focus": `${place.id} ${strand.ids[0]}` });
-    const style = { solid: "solid", dot: "dotted", dash: "dashed", dashdot: "dashed" }[strand.dash];
-    button.append(element("span", undefined, { class: "swatch", style: `color:${strand.color};border-top-style:${style}` }), strand.name);
+    button.append(swatch(strand), strand.name);
     button.addEventListener("click", () => toggle(strand.ids));
     return button;
   });

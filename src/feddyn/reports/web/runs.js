@@ -37,17 +37,20 @@ function listRuns(members) {
   const figure = figureName(state.figure);
   const columns = [
     ["run", ({ label }) => label],
+    ["seed", ({ run }) => String(run.seed)],
     ...(groups ? [["group", ({ group }) => group]] : []),
     [`${figure}, last`, ({ run }) => said(ends(run, state.figure).last)],
     [`${figure}, best`, ({ run }) => said(ends(run, state.figure).best)],
-    ...differing(members).map(({ key, name }) => [name, ({ run }) => run.values[key] ?? "-"]),
-    ["seed", ({ run }) => String(run.seed)],
+    ...differing(members).map(({ key, name }) => {
+      const values = shortened(members.map(({ run }) => run.values[key] ?? "-"));
+      return [name, (_, place) => values[place]];
+    }),
     ["status", ({ status }) => status],
     ["rounds", ({ run }) => String(run.rounds)],
     ["time", ({ run }) => run.time],
     ["record", ({ run }) => run.name],
   ];
-  const rows = members.map((member) => [ticked(member), ...columns.map(([, cell]) => cell(member))]);
+  const rows = members.map((member, place) => [ticked(member), ...columns.map(([, cell]) => cell(member, place))]);
   const table = makeTable([everyRun(members), ...columns.map(([name]) => name)], rows, (column, down) => {
     state.sort = `${down ? "-" : ""}${column}`;
     writeAddress();
