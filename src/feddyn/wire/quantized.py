@@ -30,7 +30,7 @@ STEPS = {8: 0.25, 4: 1.0, 2: 2.0, 1: 1.0}
 BLOCK = 256
 PER = ("layer", "block", "model")
 FINEST = -100
-"""The exponent of the smallest step, where the largest number is about 1: all others are beyond L steps anyway."""
+"""The exponent of the smallest step, where the largest number is about 1: float32 has few digits for smaller ones."""
 
 
 @final
