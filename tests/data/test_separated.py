@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from feddyn.data.columns import Columns
-from feddyn.data.separated import missing, typed
+from feddyn.data.separated import fields, missing, typed
 from feddyn.errors import InputError
 
 COLUMNS: list[list[str]] = [
@@ -56,3 +56,16 @@ def test_a_file_without_anything_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("")
     with pytest.raises(InputError, match="has no rows"):
         Columns(tmp_path / "a.csv")
+
+
+def test_a_quote_that_is_never_closed_is_refused(tmp_path: Path) -> None:
+    """It would swallow all rows after it."""
+    (tmp_path / "my.csv").write_text('x,y\n1,a\n2,"b\n3,c\n4,d\n')
+    with pytest.raises(InputError, match="cannot be read"):
+        fields(tmp_path / "my.csv")
+
+
+def test_thousands_of_digits_are_a_number_like_any_other() -> None:
+    found = typed(["9" * 5000, "1"])
+    assert found is not None
+    assert found.dtype == np.float64

@@ -32,7 +32,7 @@ from tests.runs.test_resume import Crash, Faults
 FOUR = Quantized(4)
 STOCHASTIC = Quantized(4, rounding="stochastic")
 FEW = TopK(0.4, Quantized(4))
-METHODS = [feddyn.FedDyn(0.1), feddyn.Scaffold(), feddyn.FedAvg(), feddyn.FedDC(0.1)]
+METHODS = [feddyn.FedDyn(0.1), feddyn.FedDynM(0.1, 0.5), feddyn.Scaffold(), feddyn.FedAvg(), feddyn.FedDC(0.1)]
 BOTH: dict[str, Any] = {"uplink": STOCHASTIC, "downlink": STOCHASTIC}
 WAYS = [
     pytest.param({"uplink": STOCHASTIC}, id="up"),

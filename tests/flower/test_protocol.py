@@ -333,6 +333,29 @@ def test_a_resync_makes_up_for_a_lost_disk_and_strikes_off_who_left(
         server.resync(without=["site-99"])
 
 
+@pytest.mark.parametrize(("number", "why"), [(float("nan"), "not finite"), (1e300, "too large")])
+def test_a_state_that_is_no_state_is_not_resynced(
+    unbalanced: Stored, logistic: nn.Module, tmp_path: Path, number: float, why: str
+) -> None:
+    deployed = town(tmp_path, unbalanced, logistic, feddyn.FedDyn(0.1))
+    server = deployed.server(rounds=20)
+    admit(server.desk)
+    server.round()
+    before = server.desk.ledger
+
+    def forged(name: str, answer: Letter) -> Letter:
+        return (
+            answer._replace(vectors={key: v * number for key, v in answer.vectors.items()})
+            if name == "site-3"
+            else answer
+        )
+
+    deployed.forge = forged
+    with pytest.raises(feddyn.FeddynError, match=f"resync: site-3 did not give its state .{why}.; nothing is changed"):
+        server.resync()
+    assert server.desk.ledger == before
+
+
 def test_a_server_that_is_restored_from_its_last_backup_finds_its_sites(
     few: Stored, logistic: nn.Module, tmp_path: Path
 ) -> None:

@@ -127,13 +127,26 @@ def test_without_the_records_of_candidates_the_page_is_the_same(played: tuple[Bo
     ("words", "why"),
     [
         ("[]", "not a table"),
-        ('{"FedDyn": 3}', "FedDyn is 3"),
+        ('{"FedDyn": {"alpha": 0.1}}', "methods is"),
+        ('{"model": "all", "methods": {"FedDyn": 3}}', "FedDyn is 3"),
+        ('{"methods": {}}', "model is missing"),
     ],
 )
 def test_a_damaged_file_of_tuned_values_is_refused(tmp_path: Path, words: str, why: str) -> None:
     (tmp_path / "tuned.json").write_text(words)
     with pytest.raises(InputError, match=f"tuned.json is damaged: .*{why}"):
-        read_tuned(tmp_path)
+        read_tuned(tmp_path, "all")
+
+
+def test_what_was_tuned_by_another_model_is_refused(played: tuple[Board, Path], tmp_path: Path) -> None:
+    board, _ = played
+    (contest,) = board.contests
+    board.keep_tuned()
+    shutil.copytree(board.directory, tmp_path / "copy")
+    left = replace(board, directory=tmp_path / "copy", model="server")
+    shutil.rmtree(left.home(contest) / "tuning")
+    with pytest.raises(InputError, match="has what was tuned by the model 'all', and not by 'server'"):
+        left.tuned(contest, "FedDyn")
 
 
 def test_all_do_the_same_work(played: tuple[Board, Path]) -> None:

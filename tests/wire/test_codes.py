@@ -34,6 +34,15 @@ def test_the_largest_numbers_and_long_tails_are_read_as_they_were_written(width:
     reader.end()
 
 
+@pytest.mark.parametrize("number", [4096, 100_000])
+def test_numbers_whose_sum_is_beyond_64_bits_are_read_as_they_were_written(number: int) -> None:
+    """4096 times 2^52 is 2^64, which would wrap around to 0."""
+    for value in (np.full(number, 2**52, np.uint64), RANDOM.integers(2**50, 2**53, number).astype(np.uint64)):
+        reader = Reader(rice(value))
+        assert np.array_equal(reader.rice(number, 64), value)
+        reader.end()
+
+
 def test_a_rice_code_takes_the_bits_that_it_should() -> None:
     """0, 1, 2, 9 are with r = 1: 0|0, 0|1, 10|0, 11110|1, 13 bits; with r = 2 it would be 14. Before them stand r and
     how many first bits the longest has; which go on is written in strings of 4, 2, 1, 1 and 1 bits, and at the end the

@@ -33,7 +33,7 @@ def fields(file: Path) -> dict[str, list[str]]:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             delimiter = max(DELIMITERS, key=stream.readline().count)
             stream.seek(0)
-            heading, *rows = [row for row in csv.reader(stream, delimiter=delimiter) if row] or [[]]
+            heading, *rows = [row for row in csv.reader(stream, delimiter=delimiter, strict=True) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the table {file} cannot be read: {error}") from None
     if twice := {name for name in heading if heading.count(name) > 1}:
@@ -48,7 +48,8 @@ def fields(file: Path) -> dict[str, list[str]]:
 
 def missing(found: Sequence[str]) -> npt.NDArray[np.int64]:
     """The places of fields that stand for no value."""
-    return np.flatnonzero([field in MISSING | NOT_A_NUMBER for field in found])
+    none = MISSING | NOT_A_NUMBER
+    return np.flatnonzero([field in none for field in found])
 
 
 def typed(found: Sequence[str]) -> npt.NDArray[Any] | None:
@@ -57,7 +58,9 @@ def typed(found: Sequence[str]) -> npt.NDArray[Any] | None:
     def all_are(kind: Callable[[str], object]) -> bool:
         return all(map(kind, found))
 
-    if all_are(WHOLE.fullmatch):
+    if all_are(WHOLE.fullmatch) and all_are(
+        lambda field: len(field) < 25
+    ):  # those of more digits are no whole numbers here
         numbers = [int(field) for field in found]
         if all(-LARGEST <= number < LARGEST for number in numbers):
             return np.array(numbers, dtype=np.int64)

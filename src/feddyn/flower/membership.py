@@ -11,7 +11,7 @@ from feddyn.flower.broadcasts import START
 from feddyn.flower.desk import Desk, census, natural, why
 from feddyn.flower.ledger import Ledger, Site
 from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, ticket_in
-from feddyn.flower.uploads import same
+from feddyn.flower.uploads import bounded, same
 
 
 def admit(desk: Desk) -> None:
@@ -63,7 +63,8 @@ def _states(desk: Desk, ledger: Ledger) -> dict[str, Vectors]:
         if answer is not None and answer.kind == "mismatch":
             continue
         try:
-            states[name] = same(_done(answer, letter).vectors, desk.arithmetic.state)
+            found = same(_done(answer, letter).vectors, desk.arithmetic.state)
+            states[name] = bounded(found, desk.arithmetic.limit(len(ledger.sites)))
         except BadLetterError as error:
             raise FeddynError(f"resync: {name} did not give its state ({error}); nothing is changed") from None
     return states

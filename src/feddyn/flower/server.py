@@ -177,5 +177,7 @@ class Server:
         line = {kind: ledger.numbers(names) for kind, names in {**groups, "refused": refused}.items()}
         norms = {name: float(vector.norm()) for name, vector in server.items()}
         models = {"server": server["theta"], **means}
-        self.desk.ledger = self.journal.count(after, {**line, "attempts": attempts, "norms": norms}, models)
+        words = {**line, "attempts": attempts, "norms": norms}
+        words |= {"broadcast": lengths} if (lengths := gathered.sent.norms) else {}
+        self.desk.ledger = self.journal.count(after, words, models)
         self.broadcasts = broadcasts

@@ -24,14 +24,19 @@ def checked(answer: Letter, ticket: str, read: Callable[[Letter], Vectors], limi
     if ticket_in(answer) != ticket:
         raise BadLetterError("another ticket")
     gradients = count_in(answer, "gradients")
-    vectors = read(answer)
+    vectors = bounded(read(answer), limit)
+    norms = {name: float(np.linalg.norm(vector.astype(np.float64))) for name, vector in vectors.items()}
+    return Upload(ticket, vectors, gradients, norms)
+
+
+def bounded(vectors: Vectors, limit: float) -> Vectors:
+    """The vectors, if all their numbers are finite and below `limit` in magnitude."""
     for vector in vectors.values():
         if not np.isfinite(vector).all():
             raise BadLetterError("not finite")
         if vector.size and float(np.abs(vector).max()) >= limit:
             raise BadLetterError("too large")
-    norms = {name: float(np.linalg.norm(vector.astype(np.float64))) for name, vector in vectors.items()}
-    return Upload(ticket, vectors, gradients, norms)
+    return vectors
 
 
 def same(vectors: Mapping[str, Array], like: Mapping[str, Array]) -> Vectors:

@@ -54,6 +54,11 @@ class Standing:
         return [value for seed in self.records if math.isfinite(value := self.value(seed))]
 
     @property
+    def diverged(self) -> int:
+        """With how many seeds it came to nothing."""
+        return len(self.records) - len(self.values)
+
+    @property
     def bytes(self) -> float:
         """What all devices sent and got in a whole run, in the mean; 0 where no run was completed."""
         ended = [r.history[-1] for r in self.records.values() if r.status is not Status.DIVERGED]
@@ -77,7 +82,11 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
             said = [f"{short[key]} {v:g}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
             found.append(Standing(label, ", ".join(said) or "-", board.model, ended))
     up = _better(found) == "higher"
-    return sorted(found, key=lambda one: (not one.values, -_mean(one.values) if up else _mean(one.values)))
+
+    def place(one: Standing) -> tuple[int, float]:
+        return one.diverged, -_mean(one.values) if up else _mean(one.values)
+
+    return sorted(found, key=place)
 
 
 def table(contest: Contest, found: Sequence[Standing]) -> Table:
@@ -90,12 +99,11 @@ def table(contest: Contest, found: Sequence[Standing]) -> Table:
     least = min((_gradients(one) for one in found), default=1.0)
     rows = []
     for one in found:
-        lost = len(one.records) - len(one.values)
         row = [one.label, one.words, _spread(one.values), _spread(_of_server(one)), _spread(_at_bytes(one, budget))]
         row += [_reached(one, contest.target)] if contest.target is not None else []
         row += [_spread(_worst(one, metric)), f"{_gradients(one) / least:.2f}x"]
         row += [duration(statistics.mean(record.seconds for record in one.records.values()))]
-        rows.append([*row, f"{len(one.records)}" + (f" ({lost} diverged)" if lost else "")])
+        rows.append([*row, f"{len(one.records)}" + (f" ({one.diverged} diverged)" if one.diverged else "")])
     missing = [label for label in contest.methods if label not in {one.label for one in found}]
     notes = [f"Not run yet: {', '.join(missing)}."] if missing else []
     if any("*" in one.words for one in found):
@@ -248,7 +256,7 @@ def half_width(differences: Sequence[float]) -> float:
 
 def _apart(leader: Standing, other: Standing) -> bool:
     """Whether a method that diverges less often, or is better in the mean by more than chance, leads."""
-    if len(other.values) < len(other.records):
+    if other.diverged > leader.diverged:
         return True
     differences = _differences(leader, other)
     return bool(differences) and _mean(differences) > half_width(differences)

@@ -81,7 +81,7 @@ class Board:
         """The values that a method was tuned to, by the records of its candidates or, where these were left away, by
         what was kept of them; None: not all were tried."""
         if not (self.home(contest) / TUNING).exists():
-            return read_tuned(self.home(contest)).get(label)
+            return read_tuned(self.home(contest), self.model).get(label)
         tried = [(job.candidate.changes, finished(job.path)) for job in self.tuning(contest, label)]
         known = [(changes, record) for changes, record in tried if record is not None]
         if len(known) < len(tried):
@@ -98,7 +98,8 @@ class Board:
         for contest in self.contests:
             found = {label: tuned for label in contest.methods if (tuned := self.tuned(contest, label)) is not None}
             if found:
-                write_tuned(self.home(contest), {**read_tuned(self.home(contest)), **found})
+                before = read_tuned(self.home(contest), self.model)
+                write_tuned(self.home(contest), self.model, {**before, **found})
 
     def runs(self, contest: Contest, label: str) -> dict[int, Job]:
         """The runs of a method that is tuned, by their seeds."""

@@ -136,9 +136,7 @@ def rice(value: Unsigned) -> bytes:
     Of numbers with the sum T, as many odd ones as `odd`, r one larger takes a bit more each, and leaves (T - odd)/2 of
     the T bits of 1: it pays as long as that is less than T by more than their number.
     """
-    number = len(value)
-    wide = np.uint32 if 8 * value.itemsize + number.bit_length() <= 32 else np.uint64  # to add up in half the time
-    total = int(value.sum(dtype=wide))
+    number, total = len(value), _sum(value)
     if total == 0:
         return bytes([NOTHING])
     low = list[bytes]()
@@ -153,6 +151,16 @@ def rice(value: Unsigned) -> bytes:
         left -= left.dtype.type(1)
     rest = rice(left) if len(left) else b""
     return b"".join((bytes([len(low), len(high)]), *high, rest, *low))
+
+
+def _sum(value: Unsigned) -> int:
+    """The sum of numbers, however large: of 64 bits in halves, which cannot wrap around; narrow ones in half the
+    time."""
+    if value.itemsize == 8:
+        high, low = value >> np.uint64(32), value & np.uint64(0xFFFFFFFF)
+        return (int(high.sum(dtype=np.uint64)) << 32) + int(low.sum(dtype=np.uint64))
+    wide = np.uint32 if 8 * value.itemsize + len(value).bit_length() <= 32 else np.uint64
+    return int(value.sum(dtype=wide))
 
 
 def _bit(value: Unsigned, place: int) -> npt.NDArray[np.bool_]:
