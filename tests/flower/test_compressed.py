@@ -106,7 +106,7 @@ def test_the_same_bits_as_a_simulation(
     up = sum(vector.nbytes for _, answer in letters for vector in answer.vectors.values())
     down = sum(vector.nbytes for letter, _ in letters for vector in letter.vectors.values())
     assert (record.history[-1]["bytes_up"], record.history[-1]["bytes_down"]) == (up, down)
-    beside = 0 if not way.get("uplink") or isinstance(method, feddyn.FedDyn) else 8 * len(letters)
+    beside = 0 if not way.get("uplink") or isinstance(method, feddyn.FedDyn | feddyn.FedDynM) else 8 * len(letters)
     assert up == expected.history[-1]["bytes_up"] - beside  # a share or a path
     raw = deployed.server(**common).arithmetic.initial.nbytes * len(letters)
     assert (up < raw / 2) == ("uplink" in way)
@@ -205,7 +205,9 @@ def test_who_was_away_and_who_joins_late_hold_the_same_model(
         if round == 5:  # another session goes on from the ledger
             server.journal.record.release()
             server = deployed.server(rounds=99)
-    kinds = {name: [letter.vectors["theta"] for to, letter, _ in deployed.seen if to == name] for name in deployed.open}
+    model = "ahead" if isinstance(method, feddyn.FedDynM) else "theta"
+    letters = [(to, letter.vectors[model]) for to, letter, _ in deployed.seen if letter.kind == "train"]
+    kinds = {name: [data for to, data in letters if to == name] for name in deployed.open}
     assert [int(data[0]) for data in kinds["site-1"][-2:]] == [WHOLE, 0]
     assert [int(data[0]) for data in kinds["site-2"][-2:]] == [WHOLE, 0]
     assert {site.heard for site in server.desk.ledger.sites.values()} == {KEPT + 12}
