@@ -113,8 +113,8 @@ def test_a_figure_that_nobody_measured_is_noticed() -> None:
     assert missing("It takes 43.5 MB.") == {"43.5"}
     text = "CIFAR-10, `a 1`, [@b2021], $1/2$: 4.7 ms, 1,000, 8e-7, 20%; 3."
     assert numbers(text) == {"4.7", "1,000", "8e-7", "20", "3"}
-    with pytest.raises(AssertionError, match="the page gives 'reached its target in 16': `make results` renews it"):
-        holds("tables", "reached its target in 16")
+    with pytest.raises(AssertionError, match="the page gives 'reached its target in 999': `make results` renews it"):
+        holds("tables", "reached its target in 999")
 
 
 def test_references_are_cited_and_citations_have_references() -> None:
