@@ -4,6 +4,15 @@ import os
 
 import pytest
 
+from feddyn.data.stored import Stored
+from tests.conftest import make_logistic
+
+
+@pytest.fixture
+def few() -> Stored:
+    """Three unequal devices, in float64."""
+    return make_logistic([10, 24, 15])
+
 
 @pytest.fixture(autouse=True)
 def power_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,12 +41,6 @@ WAYS = [
 ]
 
 
-@pytest.fixture
-def few() -> Stored:
-    """Three unequal devices, in float64."""
-    return make_logistic([10, 24, 15])
-
-
 def town(root: Path, population: Stored, model: nn.Module, method: Any = None, **more: Any) -> Town:
     return Town(root, population, method or feddyn.FedDyn(0.1), SGD, model, **{**BOTH, **more})
 

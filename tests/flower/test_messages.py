@@ -26,15 +26,8 @@ from feddyn.flower.membership import admit
 from feddyn.models.flat import FlatModel
 from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
 from feddyn.wire.bits import count
-from tests.conftest import make_logistic
 from tests.flower.test_compressed import FEW, FOUR, STOCHASTIC, require_common, town
 from tests.flower.test_protocol import events
-
-
-@pytest.fixture
-def few() -> Stored:
-    """Three unequal devices, in float64."""
-    return make_logistic([10, 24, 15])
 
 
 def sealed(body: bytes, compressor: Compressor = STOCHASTIC) -> bytes:

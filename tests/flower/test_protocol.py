@@ -31,12 +31,6 @@ from tests.runs.test_resume import Crash, Faults
 SGD = feddyn.SGD(0.1, epochs=1, batch_size=8, weight_decay=1e-3)
 
 
-@pytest.fixture
-def few() -> Stored:
-    """Three unequal devices, in float64."""
-    return make_logistic([10, 24, 15])
-
-
 def town(root: Path, population: Stored, model: nn.Module, method: Any = None, **more: Any) -> Town:
     return Town(root, population, method or feddyn.FedDyn(0.1), SGD, model, **more)
 
