@@ -60,7 +60,7 @@ def run(
         found = seen = solved.theta[who]
         if up:
             error = unsent[who] if up.feedback or way == "extra feedback" else None
-            reference = up.reference(down, devices, losses.share, solved.path)
+            reference = up.reference(down, devices, problem.start, solved.path)
             reference = reference if reference.dim() == 1 else reference[who]
             seen, rest, *_ = up.send(reference, found, error, [1000 * t + int(k) for k in who])
             if rest is not None:

@@ -106,11 +106,11 @@ class Trainer:
             if not self.sums.fits(found.theta):
                 raise self._diverged(self.model_sum, found.theta, task)
             seeds = device_seeds(self.seed, "uplink", task.round, task.devices).tolist()
-            reference = self.uplink.reference(down, state, share, found.path)
+            reference = self.uplink.reference(down, state, problem.start, found.path)
             seen, unsent[UNSENT], lengths, _ = self.uplink.send(reference, found.theta, kept.get(UNSENT), seeds)
             found = found._replace(theta=seen)
         state, up = self.algorithm.report(down, state, share, found)
-        if self.uplink and not self.uplink.private:
+        if self.uplink and self.uplink.rounds_apart:
             up = self.uplink.upload(down, share, found)
         self._require_same("keep", kinds, _shapes(state))
         self._require_same("upload", _shapes(self.upload), _shapes(up))

@@ -94,7 +94,7 @@ class SiteWorker:
             if self.uplink is not None:
                 _finite({"theta": found.theta}, round)
                 seeds = device_seeds(seed, "uplink", round, [number]).tolist()
-                reference = self.uplink.reference(sent, kept, share, found.path)
+                reference = self.uplink.reference(sent, kept, problem.start, found.path)
                 seen, unsent, _, (text,) = self.uplink.send(reference, found.theta, more.get(UNSENT), seeds)
                 found, more = found._replace(theta=seen), more | ({UNSENT: unsent} if self.uplink.feedback else {})
             after, upload = self.algorithm.report(sent, kept, share, found)

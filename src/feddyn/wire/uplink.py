@@ -52,14 +52,18 @@ class Uplink:
             )
         self.feedback = not algorithm.remembers_unsent
         upload = self.upload(down, 1.0, Solution(theta, 1.0))
+        plain = not self._fresh or all(vector is theta for vector in upload.values())
+        self.rounds_apart = not (self.private or plain)
+        """Whether an upload that is computed with the device's state may differ in the last bits from the server's own,
+        which is computed without it."""
         numbers = [vector for vector in upload.values() if vector.numel() != theta.numel()]
         self.beside = sum(vector.nbytes for vector in numbers) + algorithm.needs_path * theta.itemsize
         """Bytes of the numbers that are sent beside the vector."""
 
-    def reference(self, down: State, device: State, share: Scalar, path: Scalar | None) -> Vector:
-        """What the models of devices that walked a `path` are measured from."""
+    def reference(self, down: State, device: State, start: Vector, path: Scalar | None) -> Vector:
+        """What the models of devices that began at `start` and walked a `path` are measured from."""
         found = self.algorithm.reference(down, device, path)
-        return self.algorithm.problem(down, device, share).start if found is None else found
+        return start if found is None else found
 
     def send(self, reference: Vector, theta: Vector, error: Vector | None, seeds: Sequence[int]) -> Upload:
         """Send what devices found, from the models that they are measured from."""
@@ -72,7 +76,8 @@ class Uplink:
 
     def receive(self, down: State, share: Scalar, arrived: Vector, path: Scalar | None) -> State:
         """The upload that the server makes of what a device's message stands for."""
-        reference = self.reference(down, self._fresh, share, path)
+        start = self.algorithm.problem(down, self._fresh, share).start
+        reference = self.reference(down, self._fresh, start, path)
         return self.upload(down, share, Solution(reference + arrived.to(reference), path))
 
     def upload(self, down: State, share: Scalar, seen: Solution) -> State:
