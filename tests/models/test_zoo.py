@@ -19,6 +19,7 @@ from feddyn.models.stacked import linear_layers
         (zoo.mlp(784, 10, hidden=100), (1, 28, 28), 89_610),
         (zoo.cnn(10), (3, 32, 32), 815_892),
         (zoo.cnn(100), (3, 32, 32), 833_262),
+        (zoo.cnn(10, channels=16), (3, 32, 32), 243_396),
         (zoo.resnet18(10), (3, 32, 32), 11_181_642),
         (zoo.resnet18(10, small_stem=True), (3, 32, 32), 11_173_962),
     ],

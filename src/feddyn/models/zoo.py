@@ -35,22 +35,23 @@ def mlp(features: int, classes: int, hidden: int = 200) -> nn.Module:
     )
 
 
-def cnn(classes: int, standardised: bool = False) -> nn.Module:
+def cnn(classes: int, standardised: bool = False, channels: int = 64) -> nn.Module:
     """The CIFAR network: 5x5x64 convolution, ReLU and 2x2 max-pool, twice, then 1600-394-192-classes.
 
     The pooling comes before the ReLU, which is the same function and cheaper. The paper says 394; the authors' code has
-    384. With `standardised`, which is not the paper's, the weights of the convolutions are.
+    384. Not the paper's are `standardised`, by which the weights of the convolutions are, and fewer `channels`, for
+    experiments that are cheap: with 16 a step takes an eighth of the time.
     """
-    _require_sizes("cnn", classes=classes)
+    _require_sizes("cnn", classes=classes, channels=channels)
     network = nn.Sequential(
-        nn.Conv2d(3, 64, 5),
+        nn.Conv2d(3, channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
-        nn.Conv2d(64, 64, 5),
+        nn.Conv2d(channels, channels, 5),
         nn.MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(1600, 394),
+        nn.Linear(25 * channels, 394),
         nn.ReLU(),
         nn.Linear(394, 192),
         nn.ReLU(),
