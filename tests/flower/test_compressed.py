@@ -21,7 +21,7 @@ from feddyn.flower.membership import admit
 from feddyn.flower.server import Server
 from feddyn.flower.store import DeviceStore
 from feddyn.models.flat import FlatModel
-from feddyn.wire.common import KEPT, WHOLE
+from feddyn.wire.common import APART, KEPT, WHOLE
 from tests.algorithms.test_rounds import ALL
 from tests.conftest import make_logistic
 from tests.flower.test_protocol import SGD, crashing
@@ -202,8 +202,8 @@ def test_who_was_away_and_who_joins_late_hold_the_same_model(
     model = "ahead" if isinstance(method, feddyn.FedDynM) else "theta"
     letters = [(to, letter.vectors[model]) for to, letter, _ in deployed.seen if letter.kind == "train"]
     kinds = {name: [data for to, data in letters if to == name] for name in deployed.open}
-    assert [int(data[0]) for data in kinds["site-1"][-2:]] == [WHOLE, 0]
-    assert [int(data[0]) for data in kinds["site-2"][-2:]] == [WHOLE, 0]
+    assert [int(data[0]) for data in kinds["site-1"][-2:]] == [WHOLE, APART]
+    assert [int(data[0]) for data in kinds["site-2"][-2:]] == [WHOLE, APART]
     assert {site.heard for site in server.desk.ledger.sites.values()} == {KEPT + 12}
     hellos = {name: letter for name, letter, _ in deployed.seen if letter.kind == "hello"}
     assert [set(hellos[name].vectors) for name in deployed.open] == [{"theta"}, {"theta"}, {"theta", "start"}]

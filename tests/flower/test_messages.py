@@ -25,7 +25,7 @@ from feddyn.flower.letters import BadLetterError, Letter, message
 from feddyn.flower.membership import admit
 from feddyn.models.flat import FlatModel
 from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
-from feddyn.wire.bits import count
+from feddyn.wire.digits import count
 from tests.flower.test_compressed import FEW, FOUR, STOCHASTIC, require_common, town
 from tests.flower.test_protocol import events
 

@@ -6,8 +6,8 @@ import torch
 import feddyn
 from feddyn.wire import Compressor, Quantized, RandomK, TopK
 from feddyn.wire.base import models_broadcast
-from feddyn.wire.bits import Reader
 from feddyn.wire.common import APART, KEPT, SUM, WHOLE, CommonModel, hear
+from feddyn.wire.digits import Reader
 from feddyn.wire.exact import read_exactly
 
 SIZES = (150, 50)

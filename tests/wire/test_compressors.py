@@ -79,6 +79,21 @@ def test_rounding_by_hand() -> None:
     assert TopK(0.5).sent(vector, (5, 1))[0].tolist() == [5, 0, -5, 0, 0, -4]
 
 
+@pytest.mark.parametrize("count", [1, 20, 100, 1500])
+def test_the_largest_are_sent_however_they_are_spread(count: int) -> None:
+    """By a stable order of all magnitudes, which sends the first of equal ones; among them vectors of which every 16th
+    number, which is what is looked at first, says nothing of the others."""
+    random, size = np.random.default_rng(count), 2000
+    misleading = random.normal(0, 1, size)
+    misleading[::16] += 100
+    for vector in (misleading, random.normal(0, 1, size), random.integers(-3, 4, size).astype(float), np.ones(size)):
+        order = np.argsort(-np.abs(vector), kind="stable")[:count]
+        expected = np.zeros(size)
+        expected[order] = vector[order]
+        arrived, _ = TopK(count / size).sent(torch.from_numpy(vector).float(), (size,))
+        assert torch.equal(arrived, torch.from_numpy(expected).float())
+
+
 def test_codes_beyond_the_largest_are_cut_off_there() -> None:
     """999 numbers of 1 and one of 1000, of root mean square 31.6: the step is 32, and 7 steps are the most."""
     vector = torch.ones(1000)

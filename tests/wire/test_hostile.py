@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+import zstandard
 
 import feddyn
 from feddyn.wire import Compressor
 from feddyn.wire.base import CHECKSUM, checksum
-from feddyn.wire.bits import Reader, count
 from feddyn.wire.common import CommonModel, hear
+from feddyn.wire.digits import FORMAT, NOTHING, WIDE, Reader, count
 from tests.wire.test_compressors import ALL
 
 SIZES = (27_000, 0, 2_999, 1)
@@ -91,19 +92,50 @@ def test_hostile_broadcasts_do_no_harm() -> None:
         hear(compressor, SIZES, torch.zeros(SIZE), messages[1][:-1])
 
 
+def frame(data: bytes, *, says: bool = False) -> bytes:
+    """Bytes as zstandard writes them, with their number or not."""
+    how = zstandard.ZstdCompressionParameters(format=FORMAT, write_content_size=says)
+    return zstandard.ZstdCompressor(compression_params=how).compress(data)
+
+
+def sized(data: bytes) -> bytes:
+    return count(len(data)) + data
+
+
+MANY = 3200
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        bytes([0]) + count(0),  # nobody goes on, and nobody ends
-        bytes([8, 1, 0]) + bytes(8),  # more low bits than numbers have
-        bytes([7, 3, 255, 255, 0]) + bytes(7),  # 2 << 7 in 8 bits
-        bytes([0, 40]) + bytes([255]) * 40,  # always all go on
-        bytes([0, 1, 255, 0, 1, 255, 0, 1, 255]),  # in one Rice code after the other
+        bytes([6]) + bytes(MANY + 1),  # no base
+        bytes([64]) + bytes(MANY + 1),  # nor this
+        bytes([WIDE]) + bytes(MANY + 1),  # 8 bits have nothing above them
+        bytes([1, 0]) + bytes([243]) * 640,  # five digits of base 3 are 242 at the most
+        bytes([3, 0]) + bytes(1066) + bytes([36]),  # a digit beyond the last number
+        bytes([33, 0]) + bytes([242]) * 640 + bytes([NOTHING]),  # all go on
+        bytes([33, 0]) + bytes([2]) * 200 + bytes(440) + bytes([5, 0]) + bytes([254]) * 200,  # 256 in 8 bits
+        bytes([5]) + sized(frame(bytes(MANY + 1))),  # more bytes than there are numbers
+        bytes([5]) + sized(frame(bytes(MANY - 1))),  # fewer
+        bytes([5]) + sized(frame(bytes(10**9), says=True)),  # so many that there is no room
+        bytes([5]) + sized(frame(bytes(MANY)) + b"more"),
+        bytes([5]) + sized(frame(bytes(MANY))[:-1]),
+        bytes([5]) + sized(b"no frame"),
     ],
 )
-def test_rice_codes_that_nobody_writes_are_refused(body: bytes) -> None:
+def test_numbers_that_nobody_writes_are_refused(body: bytes) -> None:
+    tracemalloc.start()
     with pytest.raises(feddyn.InputError, match="not one that was encoded"):
-        Reader(body).rice(8, 8)
+        Reader(body).numbers(MANY, 8)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 * MANY
+
+
+def test_messages_of_versions_before_are_refused() -> None:
+    body = bytes([0]) + feddyn.Quantized(4).encode(torch.ones(SIZE), SIZES)[1:-CHECKSUM]
+    with pytest.raises(feddyn.InputError, match="not one that was encoded"):
+        feddyn.Quantized(4).decode(body + checksum(body, repr(feddyn.Quantized(4))), SIZES)
 
 
 def test_a_message_of_another_compressor_is_refused() -> None:

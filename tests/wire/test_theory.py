@@ -14,7 +14,7 @@ from feddyn.algorithms import Solution
 from feddyn.theory.problems import Logistic, Losses, Quadratics
 from feddyn.wire import Compressor, Quantized, RandomK, Sign, TopK
 from feddyn.wire.base import Numbers, Sizes
-from feddyn.wire.bits import Reader
+from feddyn.wire.digits import Reader
 from feddyn.wire.uplink import Uplink
 from tests.wire.laboratory import Outcome, Way, run
 

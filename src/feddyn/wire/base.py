@@ -18,16 +18,16 @@ import torch
 
 from feddyn.algorithms.base import Algorithm, Vector
 from feddyn.errors import InputError
-from feddyn.wire.bits import Reader, refusal
+from feddyn.wire.digits import Reader, refusal
 
 Numbers: TypeAlias = npt.NDArray[np.floating[Any]]
 """Floats of 32 or 64 bits."""
 Sizes: TypeAlias = tuple[int, ...]
 """The numbers of parameters of a model's layers, in their order: how a vector is cut where scales are `per` layer."""
 CHECKSUM = 4
-CODED = 0
-"""The first byte of a message that a compressor wrote. Where the vector as it is would not be longer, that is sent,
-after the number of bytes of each of its numbers."""
+CODED = 1
+"""The first byte of a message that a compressor wrote (0: as the version before did). Where the vector as it is
+would not be longer, that is sent, after the number of bytes of each of its numbers."""
 
 
 class Compressor(ABC):
@@ -70,7 +70,7 @@ class Compressor(ABC):
         elif kind in (4, 8):
             vector = reader.floats(sum(sizes), f"f{kind}")
         else:
-            raise refusal(f"floats of {kind} bytes")
+            raise refusal(f"a message of the kind {kind}")
         reader.end()
         return torch.from_numpy(vector).double()
 

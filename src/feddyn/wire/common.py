@@ -17,15 +17,16 @@ import torch
 from feddyn.algorithms.base import State, Vector
 from feddyn.errors import FeddynError, InputError
 from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
-from feddyn.wire.bits import Reader, count, refusal
+from feddyn.wire.digits import Reader, count, refusal
 from feddyn.wire.exact import read_exactly, write_exactly
 
 KEPT = 32
 """Broadcasts that the server remembers, as messages. A device that was away for longer is sent w whole."""
 REMEMBERED = 128 << 20
 """Bytes of memory for the sums of broadcasts before each of the newest messages; those of others are computed again."""
-APART, SUM, WHOLE = 0, 1, 2
-"""What a device is sent: all that it missed one by one, the sum of it, or w - theta^0."""
+APART, SUM, WHOLE = 3, 4, 5
+"""What a device is sent: all that it missed one by one, the sum of it, or w - theta^0 (0 to 2: as the version before
+this one sent it)."""
 
 
 class Message(NamedTuple):

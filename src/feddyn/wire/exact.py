@@ -7,8 +7,8 @@ In each layer the largest power of two is found of which all numbers are multipl
 import numpy as np
 
 from feddyn.wire.base import Numbers, Sizes
-from feddyn.wire.bits import Reader, Whole, refusal
 from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, Signed, groups, read, scaled, write
+from feddyn.wire.digits import Reader, Whole, refusal
 
 FLOATS = 0
 """The first byte: numbers as they are, or else how many bytes the multiples have."""

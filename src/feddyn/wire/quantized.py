@@ -22,8 +22,8 @@ import numpy.typing as npt
 from feddyn.checks import require_number, require_whole
 from feddyn.errors import InputError, nearest
 from feddyn.wire.base import Compressor, Numbers, Sizes
-from feddyn.wire.bits import Reader, Whole
 from feddyn.wire.codes import EMPTY, LEAST, MOST, Groups, groups, read, scaled, write
+from feddyn.wire.digits import Reader, Whole
 
 STEPS = {8: 0.25, 4: 1.0, 2: 2.0, 1: 1.0}
 """Steps in root mean squares of a group. Updates of networks have heavy tails: what is beyond L steps is sent later."""
@@ -79,7 +79,8 @@ class Quantized(Compressor):
         value = vector * vector.dtype.type(2.0**-unit)
         room = value * value  # large arrays are used again: fresh memory takes longer than the arithmetic
         power = np.add.reduceat(room, where.starts).astype(np.float64)
-        filled = np.add.reduceat(value != 0, where.starts, dtype=np.int32)
+        some = value != 0
+        filled = where.sizes if some.all() else np.add.reduceat(some, where.starts, dtype=np.int64)
         largest = np.maximum.reduceat(np.abs(value, out=room), where.starts)
         wanted = (self.step or STEPS[self.bits]) * np.sqrt(power / np.maximum(filled, 1))
         steps = np.maximum(_steps(wanted, largest), max(LEAST - unit, FINEST))

@@ -12,10 +12,12 @@ import numpy as np
 from feddyn.checks import require_number
 from feddyn.errors import InputError
 from feddyn.wire.base import Compressor, Numbers, Sizes
-from feddyn.wire.bits import Reader, Whole
 from feddyn.wire.codes import read_places, write_places
+from feddyn.wire.digits import Reader, Whole
 
 SEED = 8
+SAMPLED = 16
+"""One in so many numbers is looked at to find a bound of the largest."""
 
 
 @final
@@ -32,14 +34,8 @@ class TopK(Compressor):
         object.__setattr__(self, "fraction", float(self.fraction))  # equal ones have the same name in checksums
 
     def write(self, vector: Numbers, sizes: Sizes, seed: int) -> bytes:
-        filled = vector != 0
-        if (count := _count(self.fraction, len(vector))) < len(vector):
-            largest = np.argpartition(np.abs(vector), len(vector) - count)[len(vector) - count :]
-            chosen = np.zeros_like(filled)
-            chosen[largest] = True
-            filled &= chosen
-        heading, places = write_places(filled)
-        return heading + _write_values(self.values, vector, places, sizes, seed)
+        places = _largest(vector, _count(self.fraction, len(vector)))
+        return write_places(places, len(vector)) + _write_values(self.values, vector, places, sizes, seed)
 
     def read(self, reader: Reader, sizes: Sizes) -> Numbers:
         return _read_values(self.values, reader, read_places(reader, sum(sizes)), sizes)
@@ -83,6 +79,28 @@ def _require(name: str, fraction: object, values: object) -> None:
 def _count(fraction: float, size: int) -> int:
     """At least one."""
     return max(1, round(fraction * size))
+
+
+def _largest(vector: Numbers, count: int) -> Whole:
+    """The places of the `count` numbers with the largest magnitudes, of equal ones the first; no zeros.
+
+    A sample of them says below which magnitude none of these are likely to be: an order among all takes much longer.
+    """
+    magnitudes = np.abs(vector)
+    if count == len(vector):
+        return np.flatnonzero(magnitudes)
+    sample = magnitudes[::SAMPLED]
+    kept = min(len(sample), count * len(sample) * 5 // (4 * len(vector)) + 8)
+    places: Whole = np.flatnonzero(magnitudes >= np.partition(sample, len(sample) - kept)[len(sample) - kept])
+    if len(places) < count:  # unlikely
+        places = np.arange(len(vector))
+    values = magnitudes[places]
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    chosen = values > least
+    if least > 0:
+        chosen[np.flatnonzero(values == least)[: count - np.count_nonzero(chosen)]] = True
+    found: Whole = places[chosen]
+    return found
 
 
 def _of_layers(places: Whole, sizes: Sizes) -> Sizes:
