@@ -59,12 +59,13 @@ class Compressor(ABC):
         return body + checksum(body, repr(self))
 
     def decode(self, message: bytes, sizes: Sizes) -> Vector:
-        """The vector that a message stands for, in float64; one that was not encoded by an equal compressor, or was
-        altered or cut off since, is refused."""
+        """The vector that a message stands for, in a type that holds it exactly; one that was not encoded by an equal
+        compressor, or was altered or cut off since, is refused."""
         body = message[:-CHECKSUM]
         if len(message) < CHECKSUM or message[-CHECKSUM:] != checksum(body, repr(self)):
             raise InputError("the message was cut off or altered, or is of another compressor: send it again")
         reader = Reader(body)
+        vector: Numbers
         if (kind := reader.byte()) == CODED:
             vector = self.read(reader, sizes)
         elif kind in (4, 8):
@@ -72,7 +73,7 @@ class Compressor(ABC):
         else:
             raise refusal(f"a message of the kind {kind}")
         reader.end()
-        return torch.from_numpy(vector).double()
+        return torch.from_numpy(vector)
 
     def sent(self, vector: Vector, sizes: Sizes, seed: int = 0) -> tuple[Vector, bytes]:
         """What arrives of a vector, of its type and on its device, and the message that carried it."""

@@ -42,10 +42,11 @@ def groups(sizes: tuple[int, ...], block: int | None = None) -> Groups:
     return Groups(np.cumsum(found) - found, found)
 
 
-def scaled(codes: Signed, exponents: Whole, where: Groups) -> npt.NDArray[np.float64]:
-    """2^exponent times the codes, 0 in a group of zeros."""
+def scaled(codes: Signed, exponents: Whole, where: Groups) -> npt.NDArray[np.floating[Any]]:
+    """2^exponent times the codes, 0 in a group of zeros; of codes of a byte in float32, which holds them exactly."""
     powers = np.where(exponents == EMPTY, np.float32(0), np.ldexp(np.float32(1), exponents))
-    vector: npt.NDArray[np.float64] = np.multiply(codes, np.repeat(powers, where.sizes), dtype=np.float64)
+    vector: npt.NDArray[np.floating[Any]] = np.repeat(powers.astype(f"f{4 if codes.itemsize == 1 else 8}"), where.sizes)
+    vector *= codes
     return vector
 
 

@@ -74,14 +74,14 @@ class Quantized(Compressor):
         where = self._groups(sizes)
         if len(vector) == 0:
             return b""
+        largest = np.maximum(np.maximum.reduceat(vector, where.starts), -np.minimum.reduceat(vector, where.starts))
         most = np.finfo(vector.dtype).maxexp - 2
-        unit = int(np.clip(np.frexp(np.maximum(vector.max(), -vector.min()))[1], -most, most))
-        value = vector * vector.dtype.type(2.0**-unit)
+        unit = int(np.clip(np.frexp(largest.max())[1], -most, most))
+        value, largest = (number * vector.dtype.type(2.0**-unit) for number in (vector, largest))
         room = value * value  # large arrays are used again: fresh memory takes longer than the arithmetic
         power = np.add.reduceat(room, where.starts).astype(np.float64)
         some = value != 0
         filled = where.sizes if some.all() else np.add.reduceat(some, where.starts, dtype=np.int64)
-        largest = np.maximum.reduceat(np.abs(value, out=room), where.starts)
         wanted = (self.step or STEPS[self.bits]) * np.sqrt(power / np.maximum(filled, 1))
         steps = np.maximum(_steps(wanted, largest), max(LEAST - unit, FINEST))
         ratio = np.repeat(np.ldexp(value.dtype.type(1), -steps), where.sizes)

@@ -117,9 +117,7 @@ def _write_values(how: Compressor | None, vector: Numbers, places: Whole, sizes:
 
 
 def _read_values(how: Compressor | None, reader: Reader, places: Whole, sizes: Sizes) -> Numbers:
-    vector = np.zeros(sum(sizes))
-    if how is None:
-        vector[places] = reader.floats(len(places), "f4")
-    else:
-        vector[places] = how.read(reader, _of_layers(places, sizes))
+    values = reader.floats(len(places), "f4") if how is None else how.read(reader, _of_layers(places, sizes))
+    vector = np.zeros(sum(sizes), values.dtype)
+    vector[places] = values
     return vector

@@ -69,9 +69,11 @@ class Uplink:
         """Send what devices found, from the models that they are measured from."""
         wanted = theta - reference if error is None else theta - reference + error
         rows = wanted.reshape(len(seeds), -1)
-        sent = [self.compressor.sent(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
-        arrived = torch.stack([vector for vector, _ in sent]).view_as(wanted)
-        messages = [message for _, message in sent]
+        messages = [self.compressor.encode(row, self.sizes, seed) for row, seed in zip(rows, seeds, strict=True)]
+        arrived = torch.empty_like(rows)
+        for row, message in zip(arrived, messages, strict=True):
+            row.copy_(self.compressor.decode(message, self.sizes))
+        arrived = arrived.view_as(wanted)
         return Upload(reference + arrived, wanted - arrived, [len(m) + self.beside for m in messages], messages)
 
     def receive(self, down: State, share: Scalar, arrived: Vector, path: Scalar | None) -> State:
