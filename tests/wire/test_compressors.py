@@ -79,6 +79,14 @@ def test_rounding_by_hand() -> None:
     assert TopK(0.5).sent(vector, (5, 1))[0].tolist() == [5, 0, -5, 0, 0, -4]
 
 
+@pytest.mark.parametrize("size", [0, 100])
+def test_nothing_can_be_sent(size: int) -> None:
+    """Of an update of zeros no coordinate is among the largest, and there is nothing left for the values."""
+    for compressor in (TopK(0.5), TopK(0.5, TopK(0.5)), TopK(0.5, FOUR), RandomK(0.5, TopK(0.5)), FOUR, Sign()):
+        arrived, _ = compressor.sent(torch.zeros(size), (size,))
+        assert torch.equal(arrived, torch.zeros(size))
+
+
 @pytest.mark.parametrize("count", [1, 20, 100, 1500])
 def test_the_largest_are_sent_however_they_are_spread(count: int) -> None:
     """By a stable order of all magnitudes, which sends the first of equal ones; among them vectors of which every 16th

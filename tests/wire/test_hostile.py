@@ -13,6 +13,8 @@ import zstandard
 import feddyn
 from feddyn.wire import Compressor
 from feddyn.wire.base import CHECKSUM, checksum
+from feddyn.wire.codes import ALL as ALL_OF_THEM
+from feddyn.wire.codes import DISTANCES, FLAGS, PLACES, read_places
 from feddyn.wire.common import CommonModel, hear
 from feddyn.wire.digits import FORMAT, NOTHING, WIDE, Reader, count
 from tests.wire.test_compressors import ALL
@@ -92,10 +94,15 @@ def test_hostile_broadcasts_do_no_harm() -> None:
         hear(compressor, SIZES, torch.zeros(SIZE), messages[1][:-1])
 
 
-def frame(data: bytes, *, says: bool = False) -> bytes:
-    """Bytes as zstandard writes them, with their number or not."""
-    how = zstandard.ZstdCompressionParameters(format=FORMAT, write_content_size=says)
+def frame(data: bytes) -> bytes:
+    """Bytes as zstandard writes them."""
+    how = zstandard.ZstdCompressionParameters(format=FORMAT, write_content_size=False)
     return zstandard.ZstdCompressor(compression_params=how).compress(data)
+
+
+def repeated(header: bytes, size: int) -> bytes:
+    """A frame of one block, so many times the same byte."""
+    return header + (3 | size << 3).to_bytes(3, "little") + b"\x05"
 
 
 def sized(data: bytes) -> bytes:
@@ -114,10 +121,12 @@ MANY = 3200
         bytes([1, 0]) + bytes([243]) * 640,  # five digits of base 3 are 242 at the most
         bytes([3, 0]) + bytes(1066) + bytes([36]),  # a digit beyond the last number
         bytes([33, 0]) + bytes([242]) * 640 + bytes([NOTHING]),  # all go on
+        bytes([32, 0]) + bytes(400) + bytes([32, 0]) * 2000,  # none does, again and again
         bytes([33, 0]) + bytes([2]) * 200 + bytes(440) + bytes([5, 0]) + bytes([254]) * 200,  # 256 in 8 bits
         bytes([5]) + sized(frame(bytes(MANY + 1))),  # more bytes than there are numbers
         bytes([5]) + sized(frame(bytes(MANY - 1))),  # fewer
-        bytes([5]) + sized(frame(bytes(10**9), says=True)),  # so many that there is no room
+        bytes([5]) + sized(repeated(bytes([0xE0]) + (10**12).to_bytes(8, "little"), MANY)),  # no room for so many
+        bytes([5]) + sized(repeated(bytes([0, 17 << 3]), MANY)),  # a window of 128 MB
         bytes([5]) + sized(frame(bytes(MANY)) + b"more"),
         bytes([5]) + sized(frame(bytes(MANY))[:-1]),
         bytes([5]) + sized(b"no frame"),
@@ -130,6 +139,23 @@ def test_numbers_that_nobody_writes_are_refused(body: bytes) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 * MANY
+
+
+def test_few_places_are_few() -> None:
+    """All places as if they were few would take five times the model's memory to read, from a dozen bytes."""
+    places = bytes([DISTANCES]) + count(SIZE) + bytes([NOTHING])
+    with pytest.raises(feddyn.InputError, match="a count of"):
+        read_places(Reader(places), SIZE)
+    flags = bytes([FLAGS, 0]) + bytes([255]) * (SIZE // 8)
+    for body in (bytes([1, 0, 0, 0, PLACES]) + where + bytes([NOTHING]) for where in (places, flags)):
+        with pytest.raises(feddyn.InputError, match="not one that was encoded"):
+            feddyn.Quantized(8).decode(body + checksum(body, repr(feddyn.Quantized(8))), SIZES)
+
+
+def test_the_largest_scale_does_not_overflow() -> None:
+    body = bytes([1, 127, 0, 0, ALL_OF_THEM, 5, 0]) + bytes([253]) * SIZE
+    found = feddyn.Quantized(8).decode(body + checksum(body, repr(feddyn.Quantized(8))), SIZES)
+    assert found[0].item() == -127 * 2.0**127
 
 
 def test_messages_of_versions_before_are_refused() -> None:

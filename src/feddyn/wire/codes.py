@@ -43,9 +43,10 @@ def groups(sizes: tuple[int, ...], block: int | None = None) -> Groups:
 
 
 def scaled(codes: Signed, exponents: Whole, where: Groups) -> npt.NDArray[np.floating[Any]]:
-    """2^exponent times the codes, 0 in a group of zeros; of codes of a byte in float32, which holds them exactly."""
+    """2^exponent times the codes, 0 in a group of zeros; in float32 where that holds codes of a byte exactly."""
+    short = codes.itemsize == 1 and exponents.max(initial=0) <= MOST - 6
     powers = np.where(exponents == EMPTY, np.float32(0), np.ldexp(np.float32(1), exponents))
-    vector: npt.NDArray[np.floating[Any]] = np.repeat(powers.astype(f"f{4 if codes.itemsize == 1 else 8}"), where.sizes)
+    vector: npt.NDArray[np.floating[Any]] = np.repeat(powers.astype("f4" if short else "f8"), where.sizes)
     vector *= codes
     return vector
 
@@ -78,6 +79,8 @@ def read(reader: Reader, size: int, groups: int, width: int) -> tuple[Signed, Wh
     if kind != PLACES:
         raise refusal(f"codes of the kind {kind}")
     places = read_places(reader, size)
+    if FEW * len(places) > size:
+        raise refusal(f"{len(places)} places of {size}, which are not few")
     less_one = reader.numbers(len(places), width)
     _require_at_most(less_one, most - 1)
     folded = np.zeros(size, less_one.dtype)
@@ -134,10 +137,10 @@ def read_places(reader: Reader, size: int) -> Whole:
         return np.flatnonzero(np.unpackbits(reader.coded(-(-size // 8)), count=size).view(np.bool_))
     if kind != DISTANCES:
         raise refusal(f"places of the kind {kind}")
-    distances = reader.numbers(reader.count(size), _width(size))
+    distances = reader.numbers(reader.count(size // FEW), _width(size))
     places: Whole = np.cumsum(distances, dtype=np.int64)
     places += np.arange(len(places))
-    if len(places) and not 0 <= places[0] <= places[-1] < size:
+    if len(places) and places[-1] >= size:
         raise refusal(f"a coordinate beyond {size}")
     return places
 

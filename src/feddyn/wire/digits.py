@@ -2,8 +2,8 @@
 
 A number is one digit of a base in which few are larger. The largest digit says that a number goes on, and what is left
 of these few is written likewise, with a base of its own. A Huffman code has no fractions of bits, and several small
-digits in a byte waste less of them: numbers of which at least one in eight is not 0 take 1 to 5% more than their
-entropy.
+digits in a byte waste less of them: numbers whose frequencies fall, as those of quantised updates do, take 1 to 5% more
+than their entropy where at least one in eight is not 0.
 """
 
 from typing import Any, TypeAlias
@@ -26,8 +26,9 @@ and what is added to it where some go on."""
 FEW = 10
 """One in so many numbers goes on at the most."""
 FORMAT = zstandard.FORMAT_ZSTD1_MAGICLESS
+WINDOW = 18
 HUFFMAN = zstandard.ZstdCompressionParameters(
-    window_log=18,
+    window_log=WINDOW,
     chain_log=6,
     hash_log=6,
     search_log=1,
@@ -64,6 +65,8 @@ class Reader:
             value |= (byte & 127) << shift
             if byte < 128:
                 break
+        else:
+            raise refusal("a count without an end")
         if value > most:
             raise refusal(f"a count of {value}, where {most} is the most")
         return value
@@ -88,7 +91,7 @@ class Reader:
             said = zstandard.get_frame_parameters(frame, FORMAT).content_size
             if said not in (count, zstandard.CONTENTSIZE_UNKNOWN):
                 raise refusal(f"{said} bytes instead of {count}")
-            decompressor = zstandard.ZstdDecompressor(format=FORMAT)
+            decompressor = zstandard.ZstdDecompressor(format=FORMAT, max_window_size=1 << WINDOW)
             found = np.frombuffer(decompressor.decompress(frame, count, allow_extra_data=False), np.uint8)
         except zstandard.ZstdError as error:
             raise refusal(str(error)) from None
@@ -113,7 +116,7 @@ class Reader:
         value = _parted(self.coded(-(-count // together)), base, together, count).astype(kind, copy=False)
         if goes_on:
             places = np.flatnonzero(value == base - 1)
-            if len(places) > count // FEW:
+            if not 0 < len(places) <= count // FEW:
                 raise refusal(f"{count} numbers, of which {len(places)} go on")
             more = self.numbers(len(places), width)
             if base - 1 + int(more.max(initial=0)) >> width:

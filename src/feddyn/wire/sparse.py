@@ -87,7 +87,7 @@ def _largest(vector: Numbers, count: int) -> Whole:
     A sample of them says below which magnitude none of these are likely to be: an order among all takes much longer.
     """
     magnitudes = np.abs(vector)
-    if count == len(vector):
+    if count >= len(vector):
         return np.flatnonzero(magnitudes)
     sample = magnitudes[::SAMPLED]
     kept = min(len(sample), count * len(sample) * 5 // (4 * len(vector)) + 8)
