@@ -13,7 +13,7 @@ import pytest
 import feddyn
 from feddyn.cli.engine import start as started
 from feddyn.errors import InputError
-from feddyn.reports.leaderboard import half_width, page, ranks, standings, summary, table
+from feddyn.reports.leaderboard import at_bytes, half_width, page, ranks, standings, summary, table
 from feddyn.search.board import Board, finished, level, play, read
 from feddyn.search.tuned import read as read_tuned
 from tests.cli.test_run import call
@@ -106,6 +106,22 @@ def test_the_best_candidate_runs_with_every_seed(played: tuple[Board, Path]) -> 
     assert {setting["population"]["seed"] for setting in settings.values()} == {3, 4}
     assert all(setting["algorithm"] == {"name": "feddyn", "alpha": 0.1} for setting in settings.values())
     assert all(feddyn.load(job.path).setting["seed"] == 1000 for job in board.tuning(contest, "FedDyn"))
+
+
+def test_what_is_reached_at_so_many_bytes_is_on_the_line_between_evaluations(played: tuple[Board, Path]) -> None:
+    """Halfway between the evaluations of rounds 4 and 6 it is their mean; a byte less than all is all but the end."""
+    board, _ = played
+    (contest,) = board.contests
+    one = standings(board, contest)[0]
+    lines = {line["round"]: line["bytes_up"] + line["bytes_down"] for line in one.records[3].evaluated}
+    first = replace(one, records={3: one.records[3]})
+    four, six = one.value(3, 4), one.value(3, 6)
+    assert four != six
+    assert at_bytes(first, lines[4]) == [four]
+    assert at_bytes(first, (lines[4] + lines[6]) / 2) == [pytest.approx((four + six) / 2, rel=1e-12)]
+    assert at_bytes(first, lines[6] - 1) == [pytest.approx(six, abs=abs(six - four) / 100)]
+    assert at_bytes(first, 2 * lines[6]) == [six]
+    assert at_bytes(first, lines[2] - 1) == []
 
 
 def test_without_the_records_of_candidates_the_page_is_the_same(played: tuple[Board, Path], tmp_path: Path) -> None:

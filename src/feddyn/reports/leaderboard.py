@@ -24,7 +24,7 @@ and all of them do the same local work, the setting's. All are tuned and judged 
 
 Figures are means over the seeds, with the standard deviation after ±. A run's figure is the mean over its last {tail}
 evaluations. *At so many bytes* is what was reached when all devices together had sent and got as much as the most
-frugal method did in all its rounds. The worst tenth is of the server's model on the devices' own samples. There is no
+frugal method did in all its rounds, on the line between two evaluations. The worst tenth is of the server's model on the devices' own samples. There is no
 validation set: candidates are chosen by the same test samples, with other devices and another start.
 """
 
@@ -99,7 +99,7 @@ def table(contest: Contest, found: Sequence[Standing]) -> Table:
     least = min((_gradients(one) for one in found), default=1.0)
     rows = []
     for one in found:
-        row = [one.label, one.words, _spread(one.values), _spread(_of_server(one)), _spread(_at_bytes(one, budget))]
+        row = [one.label, one.words, _spread(one.values), _spread(_of_server(one)), _spread(at_bytes(one, budget))]
         row += [_reached(one, contest.target)] if contest.target is not None else []
         row += [_spread(_worst(one, metric)), f"{_gradients(one) / least:.2f}x"]
         row += [duration(statistics.mean(record.seconds for record in one.records.values()))]
@@ -203,12 +203,19 @@ def _of_server(one: Standing) -> list[float]:
     return [value for record in one.records.values() if math.isfinite(value := level(record, "server"))]
 
 
-def _at_bytes(one: Standing, budget: float) -> list[float]:
-    """What it had come to when so many bytes were sent."""
+def at_bytes(one: Standing, budget: float) -> list[float]:
+    """What it had come to when so many bytes were sent, on the line between the evaluations before and after that: a
+    few bytes more, of a number beside the model, are not worth a whole evaluation."""
     values = []
     for seed, record in one.records.items():
-        within = [line["round"] for line in record.history if line["bytes_up"] + line["bytes_down"] <= budget]
-        values.append(one.value(seed, max(within, default=0)))
+        points = [(line["bytes_up"] + line["bytes_down"], one.value(seed, line["round"])) for line in record.evaluated]
+        within = [point for point in points if point[0] <= budget][-1:]
+        beyond = [point for point in points if point[0] > budget][:1]
+        if within and beyond:
+            (low, before), (high, after) = within[0], beyond[0]
+            values.append(before + (after - before) * (budget - low) / (high - low))
+        else:
+            values += [value for _, value in within]
     return [value for value in values if math.isfinite(value)]
 
 
