@@ -24,8 +24,9 @@ and all of them do the same local work, the setting's. All are tuned and judged 
 
 Figures are means over the seeds, with the standard deviation after ±. A run's figure is the mean over its last {tail}
 evaluations. *At so many bytes* is what was reached when all devices together had sent and got as much as the most
-frugal method did in all its rounds, on the line between two evaluations. The worst tenth is of the server's model on the devices' own samples. There is no
-validation set: candidates are chosen by the same test samples, with other devices and another start.
+frugal method did in all its rounds, on the line between two evaluations. The worst tenth is of the server's model on
+the devices' own samples. There is no validation set: candidates are chosen by the same test samples, with other devices
+and another start.
 """
 
 JUDGED = {
