@@ -91,7 +91,7 @@ def leaderboard(summary: Table, methods: int, trials: int) -> str:
     run = [cells for cells in summary.rows if cells[1] != "not run"]
     sentences = [
         f"*Other methods, tuned alike.* {methods} methods, at most {trials} candidates for each in every setting,",
-        f"{min(cells[4] for cells in run)} seeds, no correction for multiple comparisons.",
+        f"{_between(sorted({cells[4] for cells in run}, key=int))} seeds, no correction for multiple comparisons.",
     ]
     for data in dict.fromkeys(cells[0].split(",")[0] for cells in run):
         here = [cells for cells in run if cells[0].split(",")[0] == data]
@@ -109,9 +109,14 @@ def leaderboard(summary: Table, methods: int, trials: int) -> str:
             clear = sum(float(mean) > float(half) for mean, half in behind)
             sentences += [
                 f"{' and '.join(f'{leader} leads in {count}' for leader, count in leaders)}. There it is behind by",
-                f"{' ± '.join(behind[0])} to {' ± '.join(behind[-1])}, and the 95% interval excludes a tie in {clear}.",
+                f"{_between([' ± '.join(one) for one in behind])}, and the 95% interval excludes a tie in {clear}.",
             ]
     return paragraph(*sentences)[:-2] + " (`docs/results/leaderboard.md`).\n"
+
+
+def _between(ordered: Sequence[str]) -> str:
+    """The first and the last of some figures, or the only one."""
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _first(figures: Sequence[str]) -> float:
