@@ -30,13 +30,13 @@ def told(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str) -> 
     rows = []
     for contest, found in _of(contests, label):
         made = table(contest, found)
-        first = made.rows[0]
-        for place, row in enumerate(made.rows):
-            if _is(row[0], label):
-                leader = "leads" if place == 0 else f"{first[0]}: {first[3]}"
-                figures = [row[1], row[2], f"{made.columns[3].partition(' at ')[0]} {row[3]}", leader]
-                rows.append([contest.name, row[0], f"{place + 1} of {len(made.rows)}", *figures])
-    columns = ["setting", "method", "place", "tuned", "model", "at the end", "the leader, at the end"]
+        metric, first = made.columns[2].removesuffix(" at the end"), made.rows[0]
+        for place, (method, tuned, end, server, *_) in enumerate(made.rows):
+            if _is(method, label):
+                leader = "leads" if place == 0 else f"{first[0]}: {first[2]}"
+                which = [contest.name, method, f"{place + 1} of {len(made.rows)}", tuned]
+                rows.append([*which, f"{metric} {end}", server, leader])
+    columns = ["setting", "method", "place", "tuned", "at the end", "of the server's model", "the leader, at the end"]
     notes = ["Means and standard deviations over seeds; places that are close are chance, as the leaderboard says."]
     return Table("where it stands", columns, rows, notes).markdown()
 

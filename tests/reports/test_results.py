@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.results import DOCS, Results
+from benchmarks.standings import told
 
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
@@ -95,6 +96,19 @@ def test_what_is_said_of_feddyn_on_cifar_is_in_its_record() -> None:
     first = next(line["round"] for line in long.evaluated if line["models"]["all"]["accuracy"] >= 0.823)
     assert f"82.3% in {first} rounds" in words
     assert f"stopped at round {len(long.history)} with {long.figures[-1]:.2%} (best {long.best:.2%})" in words
+
+
+def test_a_method_is_told_beside_its_leader_by_the_model_that_both_are_judged_by() -> None:
+    """FedDynM with 2 of 100 at Dirichlet .1: AdaBest leads in the mean of all devices, but not by its server's."""
+    ((contest, found),) = [pair for pair in RESULTS.contests() if pair[0].name == "MNIST, Dirichlet .1, 2 of 100"]
+    heads, _, row = told([(contest, found)], "FedDynM").splitlines()[2:5]
+    cells = dict(zip(heads.split(" | "), row.split(" | "), strict=True))
+    leader, own = found[0], next(one for one in found if one.label == "FedDynM")
+    assert leader.label == "AdaBest"
+    assert cells["at the end"].startswith(f"accuracy {statistics.mean(own.values):.4f} ±")
+    assert cells["the leader, at the end |"].startswith(f"AdaBest: {statistics.mean(leader.values):.4f} ±")
+    ends = [[line["models"]["server"]["accuracy"] for line in r.evaluated[-3:]] for r in own.records.values()]
+    assert cells["of the server's model"].startswith(f"{statistics.mean(map(statistics.mean, ends)):.4f} ±")
 
 
 def test_where_runs_were_computed_is_told_by_machine_and_day(tmp_path: Path) -> None:
