@@ -24,7 +24,7 @@ from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.reader import RunRecord, find
 from feddyn.reports.leaderboard import Standing, page, summary
 from feddyn.reports.leaderboard import standings as standings_of
-from feddyn.reports.paper import Count, compared, table
+from feddyn.reports.paper import Comparison, Count, compared, table
 from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
 from feddyn.reports.study import verdicts
@@ -110,6 +110,10 @@ class Results:
         found = ((experiment, entries(experiment, self.records)) for experiment in experiments().values())
         return "\n".join(table(experiment, mine).markdown() for experiment, mine in found if mine)
 
+    def compared(self, name: str) -> list[Comparison]:
+        """The rows of one of the paper's tables."""
+        return compared(experiments()[name], entries(experiments()[name], self.records))
+
     @cached_property
     def verdicts(self) -> Table:
         """How many rows of the paper's tables were run, and agree with it."""
@@ -118,7 +122,7 @@ class Results:
     def short_paper(self, name: str) -> str:
         """A paragraph of the short paper."""
         if name == "tables":
-            printed = {e.name: compared(e, entries(e, self.records)) for e in experiments().values() if e.printed}
+            printed = {e.name: self.compared(e.name) for e in experiments().values() if e.printed}
             return short_paper.tables(self.verdicts, printed)
         if name == "leaderboard":
             board, results = self.boards["leaderboard"]
@@ -144,8 +148,8 @@ class Results:
         rows' names."""
         name, part = words.split()
         rows: dict[str, list[str]] = {}
-        for one in compared(experiments()[name], entries(experiments()[name], self.records)):
-            if part in one.row:  # a row's lower target comes last
+        for one in self.compared(name):
+            if part in one.row and one.target == min(t for row, t in experiments()[name].printed if row == one.row):
                 cells = [[_counts(one.ours[method]), one.theirs[method]] for method in COLUMNS]
                 rows[one.row] = [one.row, f"{one.target:g}%", *(cell for pair in cells for cell in pair)]
         heads = [word for method in COLUMNS for word in (METHODS[method].label, "paper")]

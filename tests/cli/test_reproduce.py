@@ -134,7 +134,7 @@ def test_a_queue_goes_on_and_says_how_far_it_is(
         assert call(*words, "--workers", "1", monkeypatch=patch) == 0
     capsys.readouterr()
     assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
-    assert "0 of 6 runs got as far as asked, 0 are running, 6 are left" in capsys.readouterr().out
+    assert "0 of 6 runs of the queue got as far as asked, 0 are running, 6 are left" in capsys.readouterr().out
     assert call(*words, "--workers", "2", monkeypatch=monkeypatch) == 0
     assert "6 of 6 runs got as far as asked" in capsys.readouterr().out
     assert call("reproduce", "tiny", "--seeds", "2", "--out", "alone", "--workers", "1", monkeypatch=monkeypatch) == 0
@@ -145,8 +145,8 @@ def test_a_queue_goes_on_and_says_how_far_it_is(
     with lock(record):
         assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
-    assert "6 of 6 runs got as far as asked, 0 are running, 0 are left" in said
-    assert "| tiny  | 1 " in said
+    assert "6 of 6 runs of the queue got as far as asked, 0 are running, 0 are left" in said
+    assert "| tiny           | 1 " in said
 
 
 @pytest.mark.usefixtures("tiny")
@@ -158,15 +158,39 @@ def test_the_status_names_what_is_running(monkeypatch: pytest.MonkeyPatch, capsy
         assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
         said = capsys.readouterr().out
         assert "running, at round 2 of 8" in said
-        assert "0 of 1 runs got as far as asked, 1 are running, 0 are left" in said
+        assert "0 of 1 runs are at all their targets, 1 are running, 0 are left" in said
         assert call(*words[:-6], "--out", "out", "--workers", "1", monkeypatch=monkeypatch) == 2
         assert "is in use by a living process" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_status_shows_all_runs_that_were_begun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not only the queue's; whatever seed a record of somebody's own has; and it says what cannot be read."""
+    Path("my.txt").write_text("tiny --row easy --method fedavg --rounds 1\n", encoding="utf-8-sig")  # as of Notepad
+    rest = ("--out", "out", "--workers", "1")
+    assert call("reproduce", "--queue", "my.txt", *rest, monkeypatch=monkeypatch) == 0
+    for method in ("feddyn", "fedprox"):
+        words = ("reproduce", "tiny", "--row", "easy", "--method", method, "--rounds", "1", *rest)
+        assert call(*words, monkeypatch=monkeypatch) == 0
+    Path("own.toml").write_text(tomli_w.dumps(setting("feddyn") | {"seed": 1_700_000_000, "rounds": 1}))
+    assert call("run", "own.toml", "--out", "out/own", "--workers", "1", monkeypatch=monkeypatch) == 0
+    (timings,) = Path("out").glob("tiny-fedprox-*/timings.jsonl")
+    timings.write_text("[]\n")
+    capsys.readouterr()
+    assert call("reproduce", "--status", "--out", "out", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert all(f"| {label} " in said for label in ("FedDyn", "FedAvg", "FedProx"))
+    assert "1 of 1 runs of the queue got as far as asked" in said
+    assert f"left out: the record in {timings.parent} is damaged" in said.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "the queue my.txt is empty"),
+        ("tiny --help", "my.txt, line 1: No such option '--help'"),
         ("tiny --row nothing", "my.txt, line 1: tiny has no row 'nothing'"),
         ("\nsynthetic", "my.txt, line 2: 'synthetic' is not made of single runs; known: tiny"),
         ("tiny --out x", "my.txt, line 1: No such option"),
@@ -249,6 +273,7 @@ def test_an_interrupt_is_resumable(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["reproduce", "synthetic", "--method", "feddyn"], "leave out --method"),
         (["reproduce", "participation", "--budget", "soon"], "'soon' is not a time"),
         (["reproduce", "participation", "--toml"], "choose it with --row"),
+        (["reproduce", "alpha", "--row", "cifar10-iid-10", "--toml", "--rounds", "5"], "leave out --rounds, --seeds"),
         (["reproduce", "participation", "--budget", "0h"], "is no time at all"),
         (["reproduce", "--row", "mnist-iid-10"], "give a NAME with its options"),
         (["reproduce", "alpha", "--list"], "give a NAME with its options"),

@@ -1,8 +1,10 @@
 """Work side by side in processes: what it yields, how it fails, and how it ends."""
 
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,50 @@ def test_every_job_yields_in_order_and_in_processes_of_its_own() -> None:
 def test_what_goes_wrong_there_is_raised_here(name: str, sentence: str) -> None:
     with pytest.raises(FeddynError, match=sentence):
         list(streams(count, [(name, 0), ("a", 1)], 2))
+
+
+def test_a_process_that_is_killed_is_replaced_where_its_job_may_be_lost() -> None:
+    jobs = [("die", 0), ("a", 2), ("die", 1), ("b", 1)]
+    found = [(job, item if item == "lost" else item[1]) for job, item in streams(count, jobs, 2, lambda job: "lost")]
+    assert sorted(found, key=str) == [
+        (("a", 2), 0),
+        (("a", 2), 1),
+        (("b", 1), 0),
+        (("die", 0), "lost"),
+        (("die", 1), "lost"),
+    ]
+
+
+def test_processes_whose_parent_is_killed_are_interrupted(tmp_path: Path) -> None:
+    """In the midst of what they do: nobody listens to them, and they have nothing to say for a long time."""
+    code = (
+        "from pathlib import Path\nfrom tests.engine.test_pool import silent\n"
+        "from feddyn.engine.executors.pool import streams\n"
+        f"home = Path({str(tmp_path)!r})\nlist(streams(silent, [home / 'one', home / 'two'], 2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
+    names = {"one", "two"}
+    _until(lambda: {path.name for path in tmp_path.iterdir()} == names)
+    parent.kill()
+    parent.wait()
+    _until(lambda: all((tmp_path / name).read_text() == "closed" for name in names))
+
+
+def silent(path: Path) -> Generator[str, None, None]:
+    path.write_text("begun")
+    try:
+        time.sleep(600)
+        yield "late"
+    finally:
+        path.write_text("closed")
+
+
+def _until(true: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came")
 
 
 def test_whoever_stops_listening_closes_what_is_under_way(tmp_path: Path) -> None:

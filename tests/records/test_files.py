@@ -26,3 +26,4 @@ def test_who_fails_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         write_whole(file, half())
     assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]  # and nothing that keeps the disk full

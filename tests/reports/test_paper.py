@@ -9,9 +9,10 @@ import pytest
 
 from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.layout import Status
-from feddyn.records.reader import RunRecord
-from feddyn.reports.paper import Count, table
+from feddyn.records.reader import RunRecord, read
+from feddyn.reports.paper import Count, _outside, table
 from feddyn.reports.records import Entry
+from feddyn.reports.records import entries as of_experiment
 
 ROW = "mnist-iid-10"
 """The paper: 98.2% after 100, 142, 588, 362 models, 97.2% after 31, 52, 49, 43."""
@@ -78,10 +79,11 @@ def test_several_seeds_have_a_mean_and_a_range() -> None:
 
 
 def test_a_run_that_diverged_says_so() -> None:
-    """It is in no ratio, order or mark; one that diverged after the target has reached it."""
+    """It is in no ratio or order, and in a mark where nothing else is; one that diverged after the target has reached
+    it."""
     lost = replace(run((None, 2), 3), status=Status.DIVERGED)
     found, notes = rows({"feddyn": [run((100, 31), 100)], "fedavg": [lost], "fedprox": [run((362, 43), 400), lost]})
-    assert found[0][6] == "diverged"
+    assert found[0][6] == "diverged*"
     assert found[1][6].startswith("2 (0.065x)")
     assert found[0][8] == "362, 1 diverged"
     assert "Of 1 rows" in notes
@@ -117,3 +119,53 @@ def test_other_experiments_have_tables_too(name: str) -> None:
     words = " ".join(made.rows[0])
     assert experiment.jobs[0].row in words
     assert "97.50%" in words or "1,200" in words
+
+
+def test_a_seed_that_was_run_to_the_lower_target_alone_says_nothing_of_the_higher_one() -> None:
+    """One that was stopped elsewhere does: it needs more than it transmitted."""
+    seeds = [run((80, 30), 80), run((82, 30), 82)]
+    for more in ([], [run((None, 29), 29)]):
+        found, notes = rows({"feddyn": [*seeds, *more], "fedavg": [run((500, 49), 500)]})
+        assert found[0][2] == "81.0 ± 1.4 (80 to 82)*"  # 100 > 1.2 * 82
+        assert found[0][6] == "500 (6.2x)"
+        assert found[1][2].startswith("30.0" if not more else "29.7")
+        assert "left out at the higher one" in notes
+    found, _ = rows({"feddyn": [*seeds, run((None, 29), 40)]})
+    assert found[0][2] == "81.0 ± 1.4 (80 to 82), 1 at 40+"  # 100 may be in the range of ours
+    found, _ = rows({"feddyn": [run((None, 29), 29), run((None, 31), 31)]})
+    assert found[0][2] == "29+ to 31+"
+
+
+@pytest.mark.parametrize(
+    ("counts", "limits", "diverged", "far"),
+    [
+        ([450, None], [450, 460], 0, False),  # 362 lies above 0.8 * 450
+        ([455, None], [455, 600], 0, True),
+        ([600, None], [600, 30], 0, False),
+        ([290, None], [290, 300], 0, False),  # the other one may need 362
+        ([290, 300], [290, 300], 0, True),
+        ([290, 302], [290, 302], 1, False),
+        ([], [], 2, True),
+    ],
+)
+def test_what_has_not_got_there_may_need_any_number_above(
+    counts: list[int | None], limits: list[int], diverged: int, far: bool
+) -> None:
+    assert _outside(Count(counts, limits, diverged), "362") is far
+    assert _outside(Count(counts, limits, diverged), "1000+") is bool(counts and None not in counts)
+
+
+def test_methods_whose_seeds_overlap_have_no_order() -> None:
+    _, notes = rows({"feddyn": [run((None, 30), 30), run((None, 50), 50)], "fedavg": [run((None, 45), 45)]})
+    assert "can be compared" not in notes
+    _, notes = rows({"feddyn": [run((None, 30), 30), run((None, 44), 44)], "fedavg": [run((None, 45), 45)]})
+    assert "Of 1 rows" in notes
+
+
+def test_a_copy_of_a_record_is_no_further_seed() -> None:
+    (path,) = (Path(__file__).parents[2] / "docs" / "results" / "records").glob("mnist-iid-100x0.1-feddyn-s1-*")
+    long = read(path)
+    short = replace(long, history=long.history[:20])
+    for records in ([long, short], [short, long]):
+        (found,) = of_experiment(experiments()["participation"], records)
+        assert (found.seed, len(found.record.history)) == (1, len(long.history))

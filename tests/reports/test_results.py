@@ -72,6 +72,18 @@ def test_runs_without_what_they_were_tuned_to_are_refused(tmp_path: Path) -> Non
         Results(tmp_path).boards  # noqa: B018
 
 
+def test_rows_that_stand_in_two_tables_are_counted_once() -> None:
+    """All but the last line of the verdicts are of one table: those of CIFAR with balanced data are in two of them."""
+    *tables, total = ([int(cell) for cell in cells] for _, *cells in RESULTS.verdicts.rows)
+    sums = [sum(column) for column in zip(*tables, strict=True)]
+    twice = [row for row in experiments()["unbalanced"].printed if row[0].endswith("-balanced")]
+    assert sums[0] - total[0] == len(twice) == 8
+    reached = {
+        (one.row.rpartition("-")[0], one.target) for one in RESULTS.compared("devices") if one.measured("feddyn")
+    }
+    assert sums[1] - total[1] == sum((row.rpartition("-")[0], target) in reached for row, target in twice) > 0
+
+
 def test_a_record_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
     shutil.copytree(RESULTS.records[0].path, tmp_path / "results" / "records" / "run")
     assert len(Results(tmp_path).records) == 1

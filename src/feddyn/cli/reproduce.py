@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from feddyn.paper.catalogue import Experiment
     from feddyn.paper.searches import PaperSearch
     from feddyn.paper.study import Choice
+    from feddyn.views.tables import Table
 
 OUT = Path("runs/paper")
 QUEUE = "queue.txt"
@@ -60,7 +61,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-@click.command("a line of a queue")
+@click.command("a line of a queue", add_help_option=False)
 @_chosen
 def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
     """A NAME and its options, as on the command line."""
@@ -116,8 +117,10 @@ def reproduce(
     if sum(map(bool, ways)) > 1 or (name is None and (choice != Choice() or toml)):
         raise InputError("give a NAME with its options, or one of --list, --queue and --status")
     if status:
-        _status(status)
+        _status(out if status == OUT else status)
         return
+    if toml and choice != Choice(choice.rows, choice.methods):
+        raise InputError("--toml prints a row as the paper has it: leave out --rounds, --seeds and --lower")
     alone("reproduce")
     if queue:
         _runs(*_queue(queue), budget, out, dry_run, options)
@@ -148,7 +151,7 @@ def _queue(file: Path) -> tuple[Wanted, bytes]:
 
     try:
         text = file.read_bytes()
-        lines = text.decode().splitlines()
+        lines = text.decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the queue {file} cannot be read: {error}") from None
     wanted = []
@@ -185,8 +188,11 @@ def _runs(
         return
     study.fetch(provide)
     if queue:
-        out.mkdir(parents=True, exist_ok=True)
-        write_whole(out / QUEUE, [queue])
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(out / QUEUE, [queue])
+        except OSError as error:
+            raise InputError(f"the directory {out} cannot be used: {error.strerror}") from None
     keep_freed_memory()
     count, time = min(processes(options), len(study.todo)), Budget(budget)
     try:
@@ -196,8 +202,7 @@ def _runs(
                 report(trial.label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")
     except KeyboardInterrupt:
         interrupted("the same command goes on from here")
-    for table in tables(study, out):
-        show(table)
+    _show(*tables(study, out))
     for name, why in study.absent.items():
         say(f"left out, {name}: {why}")
     done = sum(trial.complete for trial in study.found)
@@ -213,8 +218,14 @@ def _status(directory: Path) -> None:
     from feddyn.reports.study import status
 
     queue = directory / QUEUE
-    for table in status(directory, experiments(), _queue(queue)[0] if queue.exists() else None):
+    _show(*status(directory, experiments(), _queue(queue)[0] if queue.exists() else None))
+
+
+def _show(made: "Sequence[Table]", left_out: Sequence[str]) -> None:
+    for table in made:
         show(table)
+    for why in left_out:
+        say(f"left out: {why}")
 
 
 def _searches(

@@ -19,6 +19,7 @@ from feddyn.paper.catalogue import Experiment, PaperRun
 from feddyn.paper.cost import core_seconds
 from feddyn.records.layout import Line, Status, ended
 from feddyn.records.lines import read_rounds
+from feddyn.records.lock import InUseError
 from feddyn.runs.simulation import Start
 from feddyn.settings.building import plans
 
@@ -65,16 +66,28 @@ def reached(history: Sequence[Mapping[str, Any]], target: float) -> Mapping[str,
     )
 
 
+class Wish(NamedTuple):
+    """What is wanted of a run: all these targets, in at most so many rounds; without targets, so many rounds."""
+
+    rounds: int
+    targets: Sequence[float]
+
+    def met(self, history: Sequence[Line]) -> bool:
+        """Whether a run has gone so far."""
+        there = bool(self.targets) and all(reached(history, target) for target in self.targets)
+        return there or len(history) >= self.rounds
+
+
 @dataclass
 class Trial:
-    """A run of the paper with a seed, what is wanted of it, and what is there."""
+    """A run of the paper with a seed, all that is wanted of it, and what is there; a `problem` is why it cannot go
+    on."""
 
     experiment: Experiment
     job: PaperRun
     seed: int
     directory: Path
-    rounds: int
-    targets: Sequence[float]
+    wishes: Sequence[Wish]
     history: list[Line] = field(default_factory=list, repr=False)
     diverged: bool = False
     problem: str = ""
@@ -89,44 +102,54 @@ class Trial:
         """The data set that the run needs."""
         return str(self.job.document["population"]["source"])
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds the run may have."""
+        return max(wish.rounds for wish in self.wishes)
+
     def look(self) -> None:
         """Read what is there of the run."""
-        state = ended(self.directory)
-        self.diverged = state is not None and state["status"] == Status.DIVERGED
-        self.history = read_rounds(self.directory / "rounds.jsonl")
+        try:
+            state = ended(self.directory)
+            self.diverged = state is not None and state["status"] == Status.DIVERGED
+            self.history = read_rounds(self.directory / "rounds.jsonl")
+        except InputError as error:
+            self.problem = str(error)
 
     @property
     def complete(self) -> bool:
         """Whether nothing more is wanted of the run."""
-        return self.diverged or len(self.history) >= self.rounds or self._reached
-
-    @property
-    def _reached(self) -> bool:
-        return bool(self.targets) and all(reached(self.history, target) for target in self.targets)
+        return self.diverged or all(wish.met(self.history) for wish in self.wishes)
 
     @property
     def state(self) -> str:
         """How far the run is, in a word or two."""
-        if self.diverged:
-            return "diverged"
-        done = len(self.history)
-        if self._reached or done == self.job.document["rounds"]:
+        if self.diverged or self.problem:
+            return "diverged" if self.diverged else "cannot go on"
+        done, planned = len(self.history), self.job.document["rounds"]
+        if done == planned or Wish(planned, self.job.targets).met(self.history):
             return "complete"
-        return f"at round {done} of {self.job.document['rounds']}" if done else "new"
+        return f"at round {done} of {planned}" if done else "new"
 
     @property
     def rounds_left(self) -> int:
-        """How many more rounds the run may take: up to where the paper reached its last target, or all of them."""
-        limit, factor = self.rounds, 2 if self.job.method == "scaffold" else 1
+        """How many more rounds the run may take: up to where the paper reached the last of its targets, or all of them
+        where it did not, or where this run has gone beyond."""
+        left = [self._expected(wish) for wish in self.wishes if not wish.met(self.history)]
+        return 0 if self.complete else max(left)
+
+    def _expected(self, wish: Wish) -> int:
+        done, factor = len(self.history), 2 if self.job.method == "scaffold" else 1
         printed = {
             round(target / 100, 6): row
             for (name, target), row in self.experiment.printed.items()
             if name == self.job.row
         }
-        counts = [getattr(row, self.job.method, "+") for target, row in printed.items() if target in self.targets]
+        counts = [getattr(row, self.job.method, "+") for target, row in printed.items() if target in wish.targets]
+        limit = wish.rounds
         if counts and not any(count.endswith("+") for count in counts):
             limit = min(limit, max(int(count) // factor for count in counts))
-        return 0 if self.complete else max(limit - len(self.history), 1)
+        return (limit if limit > done else wish.rounds) - done
 
     @property
     def core_seconds(self) -> float:
@@ -142,7 +165,7 @@ def trials(experiment: Experiment, directory: Path | None, choice: Choice) -> li
             targets = sorted(job.targets)[:1] if choice.lower else job.targets
             limit = job.document["rounds"]
             where = (directory or Path()) / job.directory(seed)
-            trial = Trial(experiment, job, seed, where, min(choice.rounds or limit, limit), targets)
+            trial = Trial(experiment, job, seed, where, [Wish(min(choice.rounds or limit, limit), targets)])
             if directory:
                 trial.look()
             found.append(trial)
@@ -153,10 +176,8 @@ def merged(found: Sequence[Trial]) -> list[Trial]:
     """Each run once, with all that is wanted of it."""
     runs: dict[Path, Trial] = {}
     for trial in found:
-        if other := runs.get(trial.directory):
-            targets = [*other.targets, *trial.targets] if other.targets and trial.targets else ()
-            trial = replace(other, rounds=max(other.rounds, trial.rounds), targets=targets)
-        runs[trial.directory] = trial
+        other = runs.get(trial.directory)
+        runs[trial.directory] = replace(other, wishes=[*other.wishes, *trial.wishes]) if other else trial
     return list(runs.values())
 
 
@@ -191,7 +212,8 @@ class Study:
     @property
     def todo(self) -> list[Trial]:
         """The runs that can go on, in the order in which they are best run."""
-        return cheapest_first([trial for trial in self.found if not trial.complete and trial.source not in self.absent])
+        able = [trial for trial in self.found if not trial.complete and not trial.problem]
+        return cheapest_first([trial for trial in able if trial.source not in self.absent])
 
     def fetch(self, fetch: Callable[[str], None]) -> None:
         """Get the data that is needed; an error only where nothing can be shown without it."""
@@ -205,21 +227,35 @@ class Study:
 
     def train(self, budget: Budget, start: Start, side_by_side: int) -> Generator[tuple[Trial, Line], None, None]:
         """Each run with its rounds as they are completed, so many runs at a time. One that cannot go on has a `problem`
-        in the end, and does not keep the others from running."""
-        with closing(streams(partial(run, budget=budget, start=start), self.todo, side_by_side)) as lines:
-            for trial, line in lines:
-                if isinstance(line, str):
-                    trial.problem = line
-                else:
-                    yield trial, line
+        in the end, and does not keep the others from running; one that another process has is tried again when they
+        are done."""
+        todo = self.todo
+        while todo:
+            work = streams(partial(run, budget=budget, start=start), todo, side_by_side, _killed)
+            taken = list[Trial]()
+            with closing(work) as lines:
+                for trial, line in lines:
+                    if isinstance(line, FeddynError):
+                        trial.problem = f"{trial.label}: {line}"
+                        taken += [trial] if isinstance(line, InUseError) else []
+                    else:
+                        yield trial, line
+            todo = taken if len(taken) < len(todo) else []
+            for trial in todo:
+                trial.problem = ""
         for trial in self.found:
             trial.look()
 
 
-def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | str, None, None]:
+def _killed(trial: Trial) -> FeddynError:
+    return FeddynError("its process was killed from outside, perhaps for want of memory")
+
+
+def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | FeddynError, None, None]:
     """Go on with a trial until it is complete or the time is over; it can always go on from there. Instead of a line,
     the last thing may be the reason why it cannot go on."""
-    if budget.left <= 0:
+    trial.look()  # another process may have gone on with it
+    if trial.complete or budget.left <= 0:
         return
     try:
         ((_, plan),) = plans(trial.job.setting(trial.seed))
@@ -233,4 +269,6 @@ def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | str, Non
     except DivergenceError:
         pass  # its record says so
     except FeddynError as error:
-        yield f"{trial.label}: {error}"
+        yield error
+    except (MemoryError, OSError) as error:
+        yield FeddynError(str(error))

@@ -17,15 +17,19 @@ def write_whole(path: Path, chunks: Iterable[bytes | memoryview], *, private: bo
     One that is `private` is its owner's alone."""
     digest, beside = hashlib.sha256(), path.with_name(f".{path.name}.part")
     beside.unlink(missing_ok=True)  # of a write that a crash cut off
-    with beside.open("xb") as file:
-        if private:
-            beside.chmod(0o600)
-        for chunk in chunks:
-            digest.update(chunk)
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("xb") as file:
+            if private:
+                beside.chmod(0o600)
+            for chunk in chunks:
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)  # on a full disk, what was written of it would be in the way
+        raise
     sync_directory(path.parent)
     return digest.hexdigest()
 

@@ -1,6 +1,7 @@
 """The right to write to a record, which one process has at a time."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ class InUseError(InputError):
 
 
 LOCK = "lock" if fcntl else "lock.pid"
+LOOKS, PAUSE = 10, 0.02
+"""How often somebody who wants a lock that is taken looks again, and after how many seconds."""
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def lock(directory: Path) -> Iterator[IO[bytes]]:
     try:
         file = path.open("ab" if fcntl else "xb")
         if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(file)
         else:
             file.write(str(os.getpid()).encode())
             file.flush()
@@ -38,13 +41,23 @@ def lock(directory: Path) -> Iterator[IO[bytes]]:
         raise InUseError(f"the run in {directory} is in use by a living process: wait for it, or end it") from None
     except FileExistsError:
         process = f"the process {path.read_text()}: wait for it, or if it is gone, remove {path}"
-        raise InputError(f"the run in {directory} is in use by {process}") from None
+        raise InUseError(f"the run in {directory} is in use by {process}") from None
     except OSError as error:
         raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
     with file:
         yield file
     if not fcntl:
         path.unlink()
+
+
+def _take(file: IO[bytes]) -> None:
+    """Take a lock, also where somebody who only looks has it for a moment."""
+    for _ in range(LOOKS):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE)
+    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def in_use(directory: Path) -> bool:
@@ -54,5 +67,7 @@ def in_use(directory: Path) -> bool:
     try:
         with lock(directory):
             return False
-    except InputError:
+    except InUseError:
         return True
+    except InputError:  # a directory that nobody can write to
+        return False

@@ -109,10 +109,11 @@ class Record:
             append_lines(self.directory / "timings.jsonl", [])  # without one that a crash cut off
             timings = (self.directory / "timings.jsonl").open("a", encoding="utf-8")
             self._timings = self._files.enter_context(timings)
+            self._time({word: time.strftime("%Y-%m-%dT%H:%M:%S%z"), **machine()})
         except OSError as error:
+            self.release()
             raise InputError(f"the record in {self.directory} cannot be written to: {error.strerror}") from None
         self._clock = time.perf_counter()
-        self._time({word: time.strftime("%Y-%m-%dT%H:%M:%S%z"), **machine()})
 
     def cut(self, recorded: int, rounds: int) -> list[Line]:
         """Forget all behind the first `recorded` bytes, which a checkpoint after so many rounds does not know of; the
@@ -120,13 +121,15 @@ class Record:
         path = self.directory / "rounds.jsonl"
         known = path.read_bytes()[:recorded]
         if len(known) < recorded:
-            raise FeddynError(
-                f"{path} has lost lines that the checkpoint counts on: restore it, or start the run again"
-            )
+            raise FeddynError(f"{path} has lost lines that the checkpoint counts on: restore it, or {self._anew}")
         if (known and not known.endswith(b"\n")) or not 0 <= rounds - known.count(b"\n") <= 1:
-            raise FeddynError(f"{path} has not the {rounds} lines that the checkpoint counts on: start the run again")
+            raise FeddynError(f"{path} has not the {rounds} lines that the checkpoint counts on: {self._anew}")
         os.truncate(path, recorded)
         return read_rounds(path)
+
+    @property
+    def _anew(self) -> str:
+        return f"move {self.directory} away to start the run anew"
 
     def line(self, line: Line) -> None:
         """Add a round."""

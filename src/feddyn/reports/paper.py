@@ -31,12 +31,20 @@ class Count(NamedTuple):
         return statistics.mean(found) if found and len(found) == len(self.counts) and not self.diverged else None
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """The numbers between which the mean lies: what has not reached the target yet may need any above its limit."""
+    def least(self) -> float:
+        """What the mean is at least: who has not reached the target yet needs more than was transmitted."""
+        if self.diverged or not self.counts:
+            return 0.0
+        return statistics.mean(limit if n is None else n for n, limit in zip(self.counts, self.limits, strict=True))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the most that a run needs; one that has not reached the target yet may need any number above
+        what it transmitted, and one that diverged does not say."""
         if self.diverged or not self.counts:
             return 0.0, math.inf
-        least = statistics.mean(limit if n is None else n for n, limit in zip(self.counts, self.limits, strict=True))
-        return least, math.inf if None in self.counts else least
+        pairs = list(zip(self.counts, self.limits, strict=True))
+        return min(limit if n is None else n for n, limit in pairs), max(math.inf if n is None else n for n, _ in pairs)
 
     def __str__(self) -> str:
         """One seed: its count; several that got there: mean ± standard deviation, and the range; then the others."""
@@ -69,14 +77,22 @@ def table(experiment: Experiment, found: Sequence[Entry]) -> Table:
 
 
 def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count | None:
-    """What a method transmitted until it reached a target; None: it was not run."""
-    runs = [entry.record for entry in found if entry.job.row == row and entry.job.method == method]
+    """What a method transmitted until it reached a target; None: it was not run. Runs that were meant for a lower
+    target alone, and stopped there, say nothing of it, where others do."""
+    runs = [entry for entry in found if entry.job.row == row and entry.job.method == method]
     if not runs:
         return None
-    pairs = [(reached(run.history, target), run) for run in runs]
+    meant = [entry for entry in runs if not _stopped_before(entry, target)] or runs
+    pairs = [(reached(entry.record.history, target), entry.record) for entry in meant]
     kept = [(line, run) for line, run in pairs if line or run.status != "diverged"]
     counts = [line["transmitted"] if line else None for line, _ in kept]
     return Count(counts, [run.history[-1]["transmitted"] for _, run in kept], len(pairs) - len(kept))
+
+
+def _stopped_before(entry: Entry, target: float) -> bool:
+    """Whether a run's last round is the one in which it reached a lower target."""
+    history = entry.record.history
+    return any(reached(history, other) is history[-1] for other in entry.job.targets if other < target)
 
 
 class Comparison(NamedTuple):
@@ -125,12 +141,14 @@ def _printed(experiment: Experiment, found: Sequence[Entry]) -> Table:
         orders += bool(one.pairs)
         other_order += [f"{where}: {', '.join(one.other_order)}"] if one.other_order else []
     labels = [word for method in COLUMNS for word in (METHODS[method].label, "paper")]
+    others = f"; not in: {'; '.join(other_order)}." if other_order else "."
     notes = [
         "Models transmitted, relative to one round of FedAvg (SCAFFOLD sends two a round), until the mean of all "
         "devices' models has the accuracy; in parentheses how many times FedDyn's. A plus: not reached by then. "
-        "A dash: not run.",
+        "A dash: not run. Seeds that were run to the lower target alone are left out at the higher one.",
         f"Of {orders} rows in which methods can be compared, their order agrees with the paper's in "
-        f"{orders - len(other_order)}" + (f"; not in: {'; '.join(other_order)}." if other_order else "."),
+        f"{orders - len(other_order)}{others} (Two can be compared where all seeds of one need fewer than any of the "
+        "other.)",
     ]
     if not orders:
         notes.pop()
@@ -145,7 +163,7 @@ def cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
         return "-"
     if method == "feddyn" or feddyn is None or feddyn.mean is None or ours.diverged:
         return str(ours)
-    ratio = ours.bounds[0] / feddyn.mean
+    ratio = ours.least / feddyn.mean
     if ours.mean is None and ratio <= 1:  # it may have needed more than FedDyn, or less
         return str(ours)
     return f"{ours} ({'' if ours.mean else '>'}{factor(ratio)})"
@@ -163,15 +181,14 @@ def printed_cell(theirs: dict[str, str], method: str) -> str:
 
 
 def _outside(ours: Count | None, theirs: str) -> bool:
-    """Whether the paper's count lies far outside the range of ours. What a run has not reached yet may be anything
-    above what it transmitted, as may a count of the paper's with a plus."""
+    """Whether the paper's count lies far outside the range of ours; a count of the paper's with a plus may be anything
+    above it. Where all of ours diverged, any count does."""
     if ours is None:
         return False
     number, beyond = int(theirs.rstrip("+")), theirs.endswith("+")
-    ends = [(limit, math.inf) if n is None else (n, n) for n, limit in zip(ours.counts, ours.limits, strict=True)]
-    if not ends:
-        return False
-    bottom, top = min(end[0] for end in ends), max(end[1] for end in ends)
+    if not ours.counts:
+        return not beyond
+    bottom, top = ours._replace(diverged=0).range
     return number > (1 + TOLERANCE) * top or (not beyond and number < (1 - TOLERANCE) * bottom)
 
 
@@ -179,7 +196,7 @@ def _compared(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator
     """Pairs of methods of which both ours and the paper's counts say which one is first; and whether they agree."""
     for place, one in enumerate(COLUMNS):
         for other in COLUMNS[place + 1 :]:
-            mine = [value.bounds for method in (one, other) if (value := ours[method]) is not None]
+            mine = [value.range for method in (one, other) if (value := ours[method]) is not None]
             here = _order(*mine) if len(mine) == 2 else 0
             there = _order(_read(theirs[one]), _read(theirs[other]))
             if here * there:
@@ -189,7 +206,7 @@ def _compared(ours: dict[str, Count | None], theirs: dict[str, str]) -> Iterator
 
 def _read(words: str) -> tuple[float, float]:
     number = float(words.rstrip("+"))
-    return number, float("inf") if words.endswith("+") else number
+    return number, math.inf if words.endswith("+") else number
 
 
 def _order(one: tuple[float, float], other: tuple[float, float]) -> int:

@@ -49,11 +49,13 @@ class Group:
 
 
 def entries(experiment: Experiment, records: Sequence[RunRecord]) -> list[Entry]:
-    """Those of the records that are an experiment's runs, by what their settings say."""
+    """Those of the records that are an experiment's runs, by what their settings say; of copies the longest."""
     found = []
     for job in experiment.jobs:
-        for record in sorted(records, key=lambda one: one.setting.get("seed", 0)):
+        runs: dict[int, Entry] = {}
+        for record in sorted(records, key=lambda one: len(one.history)):
             seed = record.setting.get("seed", 0)
             if is_run_of(record.setting, job.setting(seed)) and record.history[0]["transmitted"] > 0:
-                found.append(Entry(job, seed, record))
+                runs[seed] = Entry(job, seed, record)
+        found += [runs[seed] for seed in sorted(runs)]
     return found

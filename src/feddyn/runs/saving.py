@@ -98,6 +98,8 @@ class Saver:
     def _go_back(self, record: Record, federation: Federation) -> tuple[Position | None, list[Line]]:
         try:
             position = self.checkpoints.load(federation.store)
+            if position is None and self.group.size == 1:
+                self._refuse_a_copy()
             recorded, done = (position.recorded, position.round) if position else (0, 0)
             if done > self.setting["rounds"] and not record.extended:
                 raise FeddynError(f"the checkpoint of round {done} is not one of this run: start it again")
@@ -111,6 +113,16 @@ class Saver:
         except BaseException:
             record.release()
             raise
+
+    def _refuse_a_copy(self) -> None:
+        """A run that ended in good order has a checkpoint, unless somebody left it out: then its rounds are all there
+        is, and would be lost."""
+        summary = self.directory / "summary.json"
+        if not self.checkpoints.there and summary.exists() and (self.directory / "rounds.jsonl").stat().st_size:
+            raise InputError(
+                f"the run in {self.directory} has rounds, but no checkpoint to go on from: put its folder checkpoint "
+                "back, or move it away to compute it anew"
+            )
 
     @property
     def private(self) -> list[int]:

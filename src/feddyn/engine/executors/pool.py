@@ -1,15 +1,17 @@
 """Independent pieces of work side by side, in processes of one thread each."""
 
+import os
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
@@ -18,16 +20,27 @@ from feddyn.engine.shield import SIGNALS
 from feddyn.errors import FeddynError
 from feddyn.round.rehearsal import confined
 
+
+class Fault(NamedTuple):
+    """What ended a job that was not meant to end so; errors may be results too."""
+
+    error: Exception
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def streams(
-    function: Callable[[Item], Generator[Result, None, None]], jobs: Sequence[Item], workers: int
+    function: Callable[[Item], Generator[Result, None, None]],
+    jobs: Sequence[Item],
+    workers: int,
+    lost: Callable[[Item], Result] | None = None,
 ) -> Generator[tuple[Item, Result], None, None]:
     """Each job with whatever `function(job)` yields, as it comes. Whoever closes this interrupts the processes, which
-    still close what they yield from; they also notice, when they have something to say, that this process is gone. One
-    worker is this process itself."""
+    still close what they yield from; they do so too when this process is gone. Where one is killed from outside, its
+    job has what `lost` makes of it, and another process takes its place; without `lost` it is an error. One worker is
+    this process itself."""
     if min(workers, len(jobs)) == 1:
         with confined(torch.device("cpu")):
             for job in jobs:
@@ -37,28 +50,39 @@ def streams(
     context, waiting = get_context("spawn"), deque(jobs)
     busy: dict[Connection, Item] = {}
     processes = []
+
+    def begin() -> None:
+        here, there = context.Pipe()
+        process = context.Process(target=_serve, args=(function, there))
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the process has handlers of its own
+        try:
+            process.start()
+            processes.append(process)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        there.close()
+        busy[here] = waiting.popleft()
+        here.send(busy[here])
+
     try:
         for _ in range(min(workers, len(jobs))):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(function, there))
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the process has handlers of its own
-            try:
-                process.start()
-                processes.append(process)
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            there.close()
-            busy[here] = waiting.popleft()
-            here.send(busy[here])
+            begin()
         while busy:
             for pipe in wait(list(busy)):
                 assert isinstance(pipe, Connection)
                 try:
                     going_on, found = pipe.recv()
-                except EOFError:
-                    raise FeddynError("a process was killed from outside, perhaps for want of memory") from None
-                if isinstance(found, Exception):
-                    raise found
+                except (EOFError, ConnectionResetError):
+                    if lost is None:
+                        raise FeddynError("a process was killed from outside, perhaps for want of memory") from None
+                    job = busy.pop(pipe)
+                    pipe.close()
+                    yield job, lost(job)
+                    if waiting:
+                        begin()
+                    continue
+                if isinstance(found, Fault):
+                    raise found.error
                 if going_on:
                     yield busy[pipe], found
                 elif waiting:
@@ -88,8 +112,9 @@ def _once(function: Callable[[Item], Result], job: Item) -> Generator[Result, No
 
 
 def _serve(function: Callable[[Any], Generator[Any, None, None]], pipe: Connection) -> None:
-    """A process's life: jobs come in, (True, item) and in the end (False, None) or an error go out, until the other
-    end of the pipe is closed."""
+    """A process's life: jobs come in, (True, item) and in the end (False, None) or a fault go out, until the other end
+    of the pipe is closed. When the process at that end is gone, whatever it is doing is interrupted."""
+    threading.Thread(target=_follow, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out the work
@@ -106,7 +131,15 @@ def _serve(function: Callable[[Any], Generator[Any, None, None]], pipe: Connecti
             except Exception as error:
                 if not isinstance(error, FeddynError):
                     error.add_note(traceback.format_exc())
-                pipe.send((False, error))
+                pipe.send((False, Fault(error)))
+
+
+def _follow() -> None:
+    """End as this process does when it is asked to, once the one that started it has ended, however it did."""
+    parent = parent_process()
+    assert parent
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
