@@ -52,12 +52,15 @@ def lock(directory: Path) -> Iterator[IO[bytes]]:
 
 def _take(file: IO[bytes]) -> None:
     """Take a lock, also where somebody who only looks has it for a moment."""
-    for _ in range(LOOKS):
+    for look in range(LOOKS):
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if look == LOOKS - 1:
+                raise
             time.sleep(PAUSE)
-    return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            return
 
 
 def in_use(directory: Path) -> bool:
