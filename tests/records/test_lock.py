@@ -1,6 +1,7 @@
 """The right to write to a record: who has it, who looks, and who cannot."""
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def test_who_only_looks_keeps_nobody_out(tmp_path: Path) -> None:
     def look() -> None:
         while not done.is_set():
             in_use(tmp_path)
+            time.sleep(0.001)
 
     watcher = threading.Thread(target=look)
     watcher.start()
