@@ -8,11 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks.results import Results
 
 from tests.pages import follow
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+RESULTS = Results()
 
 
 def printed(*words: str, cwd: Path) -> str:
@@ -36,6 +38,19 @@ def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
     found = re.search(r"\$ make demo .*?\n\.\.\.\n(models transmitted.*?)\n\$", README, re.DOTALL)
     assert found
     assert found[1] in printed("-m", "feddyn", "run", cwd=tmp_path)
+
+
+def test_how_much_more_fedavg_transmits_is_what_the_tables_have() -> None:
+    ratios: dict[str, list[float]] = {}
+    for name in ("participation", "participation-1pct"):
+        for one in RESULTS.compared(name):
+            feddyn, fedavg = one.ours["feddyn"], one.ours["fedavg"]
+            if feddyn and fedavg and feddyn.mean and fedavg.mean:
+                ratios.setdefault(one.row.rpartition("-")[2], []).append(fedavg.mean / feddyn.mean)
+    full, tenth, few = (f"{min(ratios[part]):.1f} to {max(ratios[part]):.1f} times" for part in ("100", "10", "1"))
+    words = " ".join(README.split())
+    assert f"{full} as many models to the same accuracy with all devices active, {tenth} with 10%" in words
+    assert f"with 10%, and {few} with 1%" in words
 
 
 def section(title: str) -> str:
