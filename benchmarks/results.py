@@ -63,6 +63,7 @@ class Results:
             "times": lambda source: self.times(source).markdown(),
             "seeds": lambda row: self.seeds(row).markdown(),
             "progress": lambda sources: self.progress(sources.split()).markdown(),
+            "fractions": lambda words: self.fractions(*words.split()).markdown(),
             "compression": self.compressed,
             "winners": lambda folder: summary(*self.boards[folder]).markdown(),
             "paper": lambda name: self.short_paper(name),
@@ -155,6 +156,19 @@ class Results:
         heads = [word for method in COLUMNS for word in (METHODS[method].label, "paper")]
         note = "Each count is of one seed, in order, from 0. A plus: not reached by then. A dash: not run."
         return Table("lower targets, seed by seed", ["row", "accuracy", *heads], list(rows.values()), [note])
+
+    def fractions(self, name: str, *parts: str) -> Table:
+        """Our counts as fractions of the paper's, of an experiment's rows whose names begin with one of some parts."""
+        rows = []
+        for one in (one for one in self.compared(name) if one.row.startswith(parts)):
+            cells = []
+            for method in ("feddyn", "fedavg"):
+                ours, theirs = one.ours[method], one.theirs[method]
+                ratio = f"{ours.mean / int(theirs):.2f}" if ours and ours.mean and theirs.isdecimal() else "-"
+                cells += [_counts(ours), theirs, ratio]
+            rows.append([one.row, f"{one.target:g}%", *cells])
+        heads = [*("FedDyn", "paper", "ours / paper"), *("FedAvg", "paper", "ours / paper")]
+        return Table("models transmitted, as fractions of the paper's", ["row", "accuracy", *heads], rows)
 
     def progress(self, sources: Sequence[str]) -> Table:
         """How far the runs on some data sets are."""

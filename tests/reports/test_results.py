@@ -11,13 +11,14 @@ from benchmarks.standings import told
 
 from feddyn.errors import InputError
 from feddyn.paper.catalogue import experiments
+from feddyn.records.reader import RunRecord
 from feddyn.reports.leaderboard import page
 from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
 
 RESULTS = Results()
 MADE = {
-    "results/cifar.md": ("progress",),
+    "results/cifar.md": ("progress", "fractions"),
     "results/compression.md": ("compression", "computed"),
     "results/leaderboard.md": ("winners",),
     "results/mnist.md": ("seeds", "times"),
@@ -121,6 +122,35 @@ def test_a_method_is_told_beside_its_leader_by_the_model_that_both_are_judged_by
     assert cells["the leader, at the end |"].startswith(f"AdaBest: {statistics.mean(leader.values):.4f} ±")
     ends = [[line["models"]["server"]["accuracy"] for line in r.evaluated[-3:]] for r in own.records.values()]
     assert cells["of the server's model"].startswith(f"{statistics.mean(map(statistics.mean, ends)):.4f} ±")
+
+
+def test_what_is_said_of_the_higher_targets_of_mnist_is_in_the_records() -> None:
+    """The rounds of FedAvg to every tenth of a point, and what was tried to explain its count in the paper."""
+    words = (DOCS / "results" / "mnist.md").read_text(encoding="utf-8")
+    runs = {record.path.name.rpartition("-")[0]: record for record in RESULTS.records}
+    for split, name in (("IID", "iid"), ("Dirichlet (.6)", "dirichlet0.6"), ("Dirichlet (.3)", "dirichlet0.3")):
+        cells = [first(runs[f"mnist-{name}-100x0.1-fedavg-s0"], target) for target in (0.979, 0.98)]
+        assert f"| {split} | {cells[0]} | {cells[1]} |" in words
+    tried = {record.path.name: first(record, 0.982) for record in RESULTS.found("fedavg-schedule")}
+    plain = runs["mnist-iid-100x0.1-fedavg-s0"]
+    assert f"10 epochs) | {first(plain, 0.982)} |" in words
+    assert f"mean of all devices | {first(plain, 0.982, 'server')} |" in words
+    assert f"| no decay of the step | {tried['no-decay']} |" in words
+    assert f"| 20 epochs, its choice at 100% | {tried['20-epochs']} |" in words
+
+
+def test_what_is_said_of_standardised_filters_is_in_their_records() -> None:
+    words = " ".join((DOCS / "results" / "leaderboard.md").read_text(encoding="utf-8").split())
+    for method, pattern in (("feddyn", "FedDyn has {} in round 80"), ("fedavg", "and FedAvg {}")):
+        runs = [r for r in RESULTS.found("standardised") if r.setting["algorithm"]["name"] == method]
+        ends = [f"{100 * r.figures[-1]:.1f}" for r in sorted(runs, key=lambda r: r.setting["seed"])]
+        assert pattern.format(f"{ends[0]}, {ends[1]} and {ends[2]}%") in words
+
+
+def first(record: RunRecord, target: float, model: str = "all") -> int | None:
+    """The first round in which a model has an accuracy."""
+    found = (line["round"] for line in record.evaluated if line["models"][model]["accuracy"] >= target)
+    return next(found, None)
 
 
 def test_where_runs_were_computed_is_told_by_machine_and_day(tmp_path: Path) -> None:
