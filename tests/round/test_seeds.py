@@ -99,6 +99,14 @@ def test_evaluation_in_pieces_is_evaluation_at_once(unbalanced: Stored, monkeypa
     assert pieces["all"] == pytest.approx(whole["all"], rel=1e-12)
 
 
+def test_large_samples_go_through_a_model_in_small_batches() -> None:
+    """Images of CIFAR and MNIST, 80 characters, which are embedded, 30 features, and a sample of two parts."""
+    image, digit, features = torch.zeros(1, 3, 32, 32), torch.zeros(1, 28, 28), torch.zeros(1, 30)
+    characters = torch.zeros(1, 80, dtype=torch.int64)
+    samples = (image, digit, characters, features, {"text": characters, "more": digit})
+    assert [evaluation.batch_size(sample) for sample in samples] == [100, 334, 204, 1000, 127]
+
+
 def test_purposes_have_streams_of_their_own() -> None:
     seeds = {integer(0, purpose, 1, 2) for purpose in get_args(Purpose)}
     seeds |= {integer(0, "batches", 2, 1), integer(1, "batches", 1, 2), integer(0, "batches", 1)}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from feddyn.batches import Batch, arguments, form, joined, leaves, split
+from feddyn.batches import Batch, arguments, form, joined, leaves, split, taken
 from feddyn.data.population import Arrays, Population
 from feddyn.data.stored import as_batch, convert
 from feddyn.data.transforms import Transform, as_table
@@ -36,7 +36,7 @@ class Parts:
             raise InputError("what is to be predicted holds no samples: give an array with one sample a row")
         transform = self.transform or (lambda batch, dtype: batch)
         try:
-            batches = split(samples, batch_size(sum(part[0].numel() for part in parts)))
+            batches = split(samples, batch_size(transform(taken(samples, slice(1)), like.dtype)))
             inputs = (arguments(transform(batch, like.dtype)) for batch in batches)
             return joined([model(*args, **kwargs) for args, kwargs in inputs])
         except InputError:
