@@ -2,8 +2,8 @@
 
     <!-- results: NAME -->   and   <!-- end of results -->
 
-the leaderboard's page, the figures of docs/methods, and the measurements in joss/paper.md. What is written by hand
-around them stays as it is.
+the leaderboard's page, the figures of these pages and of docs/methods, and the measurements in joss/paper.md. What is
+written by hand around them stays as it is.
 
     python -m benchmarks.results         # `make results`; takes in whatever records are in docs/results
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import feddyn
@@ -22,11 +23,13 @@ from benchmarks import compression, short_paper, standings
 from feddyn.errors import InputError, nearest
 from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.reader import RunRecord, find
+from feddyn.reports.curves import curves_over_rounds
 from feddyn.reports.leaderboard import Standing, page, summary
 from feddyn.reports.leaderboard import standings as standings_of
 from feddyn.reports.paper import Comparison, Count, compared, table
 from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
+from feddyn.reports.report import gather
 from feddyn.reports.study import verdicts
 from feddyn.search.board import Board, Contest, read
 from feddyn.settings.documents import read as read_document
@@ -35,6 +38,7 @@ from feddyn.views.tables import Table
 
 DOCS = Path(__file__).parents[1] / "docs"
 PART = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+FIGURE = re.compile(r"\(figures/([^)]+)\.png\)")
 MILESTONES = (4, 25, 50, 75, 100, 150, 200)
 """Rounds whose accuracies are shown of runs that are far from their targets."""
 
@@ -202,6 +206,18 @@ class Results:
         boards = {self.home / name / "leaderboard.md": page(*played) for name, played in self.boards.items()}
         return made | boards
 
+    def draw(self) -> None:
+        """Draw the curves of the paper's runs that pages show, and those of the methods' pages."""
+        groups = gather([self.home / "records"]).groups
+        with TemporaryDirectory() as place:
+            for name in FIGURE.findall("".join(path.read_text(encoding="utf-8") for path in self.home.glob("*.md"))):
+                if name in groups:
+                    picture, _ = curves_over_rounds(groups[name], Path(place), name)
+                    standings.save_small(picture, self.home / "figures" / picture.name)
+        for name, method in METHODS.items():
+            if name == method.algorithm.__name__.lower():  # and no preset of another one
+                standings.draw(self.contests(), method.label, self.docs / "methods" / "figures" / f"{name}.png")
+
 
 def _name(record: RunRecord) -> str:
     """The name of a record without its hash."""
@@ -222,9 +238,7 @@ def main() -> None:
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             sys.stdout.write(f"renewed: {path.relative_to(DOCS.parent)}\n")
-    for name, method in METHODS.items():
-        if name == method.algorithm.__name__.lower():  # and no preset of another one
-            standings.draw(results.contests(), method.label, DOCS / "methods" / "figures" / f"{name}.png")
+    results.draw()
 
 
 if __name__ == "__main__":

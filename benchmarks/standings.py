@@ -49,9 +49,14 @@ def draw(contests: Sequence[tuple[Contest, Sequence[Standing]]], label: str, fil
     canvas = figure(4.4 * columns if columns > 1 else 5.4, 3.1 * lines)
     for place, (contest, found) in enumerate(shown, 1):
         _panel(canvas.add_subplot(lines, columns, place), contest.name, found, label)
-    file.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
     canvas.savefig(drawn, dpi=72)
+    save_small(drawn, file)
+
+
+def save_small(drawn: io.BytesIO | Path, file: Path) -> None:
+    """Save a picture with few colours."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     Image.open(drawn).convert("RGB").quantize(HUES).save(file, optimize=True)
 
 

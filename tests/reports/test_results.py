@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.results import DOCS, Results
+from benchmarks.results import DOCS, FIGURE, Results
 from benchmarks.standings import told
 
 from feddyn.errors import InputError
@@ -46,6 +46,14 @@ def test_the_pages_have_the_parts_that_are_made(pages: dict[Path, str]) -> None:
             assert f"<!-- results: {part}" in text, (name, part)
         assert text.count("<!-- results: ") == text.count("<!-- end of results -->") >= len(parts)
     assert DOCS / "results" / "leaderboard" / "leaderboard.md" in pages
+
+
+def test_every_figure_is_shown_and_every_shown_one_is_there() -> None:
+    """Those of the records are drawn by `make results`."""
+    texts = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "results").glob("*.md"))
+    assert {f"{name}.png" for name in FIGURE.findall(texts)} == {
+        path.name for path in (DOCS / "results" / "figures").iterdir()
+    }
 
 
 def test_what_is_written_by_hand_stays() -> None:
