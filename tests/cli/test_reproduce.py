@@ -158,7 +158,8 @@ def test_the_status_names_what_is_running(monkeypatch: pytest.MonkeyPatch, capsy
         assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
         said = capsys.readouterr().out
         assert "running, at round 2 of 8" in said
-        assert "0 of 1 runs are at all their targets, 1 are running, 0 are left" in said
+        assert "0 of 1 runs got to the end, 1 are running, 0 are left" in said
+        monkeypatch.setattr("feddyn.paper.study.PATIENCE", 0.0)
         assert call(*words[:-6], "--out", "out", "--workers", "1", monkeypatch=monkeypatch) == 2
         assert "is in use by a living process" in capsys.readouterr().err
 
@@ -184,6 +185,14 @@ def test_the_status_shows_all_runs_that_were_begun(
     assert all(f"| {label} " in said for label in ("FedDyn", "FedAvg", "FedProx"))
     assert "1 of 1 runs of the queue got as far as asked" in said
     assert f"left out: the record in {timings.parent} is damaged" in said.replace("\n", " ")
+    Path("alone").mkdir()
+    (rounds,) = Path("out").glob("tiny-fedprox-*/rounds.jsonl")
+    rounds.parent.rename("alone" / Path(rounds.parent.name))
+    Path("alone", *rounds.parts[1:]).write_text("[]\n")
+    assert call("reproduce", "--status", "alone", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "| cannot go on |" in said
+    assert "0 of 1 runs got to the end, 1 cannot go on, 0 are running, 0 are left" in said.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,11 @@ def test_processes_whose_parent_is_killed_are_interrupted(tmp_path: Path) -> Non
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
     names = {"one", "two"}
-    _until(lambda: {path.name for path in tmp_path.iterdir()} == names)
-    parent.kill()
-    parent.wait()
+    try:
+        _until(lambda: {path.name for path in tmp_path.iterdir()} == names)
+    finally:
+        parent.kill()
+        parent.wait()
     _until(lambda: all((tmp_path / name).read_text() == "closed" for name in names))
 
 

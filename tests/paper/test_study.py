@@ -122,11 +122,11 @@ def test_a_record_without_its_checkpoint_is_not_begun_anew(tmp_path: Path) -> No
     run(trial(single, tmp_path, 3))
     there = tmp_path / single.directory(0)
     shutil.rmtree(there / "checkpoint")
-    before = {file.name: file.read_bytes() for file in there.glob("[rs]*")}
+    before = {file.name: file.read_bytes() for file in there.iterdir()}
     found = trial(single, tmp_path)
     (problem,) = study.run(found, study.Budget(None), start)
-    assert "has rounds, but no checkpoint to go on from: put its folder checkpoint back" in str(problem)
-    assert {file.name: file.read_bytes() for file in there.glob("[rs]*")} == before
+    assert "has rounds, but no whole checkpoint to go on from: put its folder checkpoint back" in str(problem)
+    assert {file.name: file.read_bytes() for file in there.iterdir()} == before
     (there / "summary.json").unlink()  # as after a kill before the first checkpoint
     assert len(run(found)) == ROUNDS
 
@@ -147,6 +147,26 @@ def test_what_another_process_has_is_tried_again_in_the_end(tmp_path: Path) -> N
 
         assert len(list(made.train(study.Budget(None), begin, 1))) == 2 * ROUNDS - 1
     assert [each.problem for each in made.found] == ["", ""]
+
+
+def test_runs_that_others_have_are_waited_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a command that was killed have them, until they are saved."""
+    single = job("feddyn")
+    run(trial(single, tmp_path, 1))
+    made = study.Study([(Experiment("tiny", "table", "tiny", [single], {}), study.Choice())], tmp_path)
+    with ExitStack() as other:
+        other.enter_context(lock(tmp_path / single.directory(0)))
+        monkeypatch.setattr("time.sleep", lambda seconds: other.close() if seconds == 1.0 else None)
+        assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS - 1
+    assert made.found[0].complete
+
+
+def test_a_run_that_two_experiments_share_is_complete_for_both(tmp_path: Path) -> None:
+    easy, all_rounds = job("feddyn", targets=(0.5,)), job("feddyn")
+    wanted = [(Experiment(each.row, "table", "", [each], {}), study.Choice()) for each in (easy, all_rounds)]
+    (both,) = study.Study(wanted, tmp_path).found
+    both.history = [{"round": 1, "models": {"all": {"accuracy": 0.6}}}]
+    assert (both.state, both.complete) == (f"at round 1 of {ROUNDS}", False)
 
 
 def start_or_die(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:

@@ -1,7 +1,7 @@
 """The right to write to a record: who has it, who looks, and who cannot."""
 
-import threading
-import time
+import fcntl
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,33 +18,27 @@ def test_one_has_it_at_a_time(tmp_path: Path) -> None:
     assert not in_use(tmp_path)
 
 
-def test_who_only_looks_keeps_nobody_out(tmp_path: Path) -> None:
-    """Somebody looks all the time, and has the lock whenever he does."""
-    done = threading.Event()
-    (tmp_path / LOCK).touch()
-
-    def look() -> None:
-        while not done.is_set():
-            in_use(tmp_path)
-            time.sleep(0.001)
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        for _ in range(50):
-            with lock(tmp_path):
-                pass
-    finally:
-        done.set()
-        watcher.join()
+def test_who_has_it_for_a_moment_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As somebody who looks does: the lock is free at the second look."""
+    with ExitStack() as other:
+        file = other.enter_context((tmp_path / LOCK).open("ab"))
+        fcntl.flock(file, fcntl.LOCK_SH)
+        monkeypatch.setattr("time.sleep", lambda seconds: other.close())
+        with lock(tmp_path):
+            assert file.closed
 
 
-def test_where_nobody_can_write_nobody_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_write_can_still_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a disk that is mounted to be read."""
+    opened = Path.open
 
-    def refuse(*words: object, **more: object) -> None:
-        raise OSError(30, "Read-only file system")
+    def read_only(self: Path, mode: str = "r") -> object:
+        if mode != "rb":
+            raise OSError(30, "Read-only file system")
+        return opened(self, mode)
 
-    (tmp_path / LOCK).touch()
-    monkeypatch.setattr(Path, "open", refuse)
+    with lock(tmp_path), monkeypatch.context() as patch:
+        patch.setattr(Path, "open", read_only)
+        assert in_use(tmp_path)
+    monkeypatch.setattr(Path, "open", read_only)
     assert not in_use(tmp_path)

@@ -130,6 +130,9 @@ def test_a_seed_that_was_run_to_the_lower_target_alone_says_nothing_of_the_highe
         assert found[0][6] == "500 (6.2x)"
         assert found[1][2].startswith("30.0" if not more else "29.7")
         assert "left out at the higher one" in notes
+    lost = replace(run((None, 29), 29), status=Status.DIVERGED)
+    found, _ = rows({"feddyn": [*seeds, lost]})
+    assert found[0][2] == "81.0 ± 1.4 (80 to 82), 1 diverged*"
     found, _ = rows({"feddyn": [*seeds, run((None, 29), 40)]})
     assert found[0][2] == "81.0 ± 1.4 (80 to 82), 1 at 40+"  # 100 may be in the range of ours
     found, _ = rows({"feddyn": [run((None, 29), 29), run((None, 31), 31)]})

@@ -169,7 +169,7 @@ def _interrupted(out: Path, rounds: int = 5) -> None:
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     undisturbed: dict[str, bytes], tmp_path: Path, damage: str
 ) -> None:
-    """Each file of the newest checkpoint in turn, and at last both checkpoints."""
+    """Each file of the newest checkpoint in turn; with both checkpoints damaged, the rounds that are there are kept."""
     _interrupted(tmp_path / "first")
     newest = sorted(file.name for file in (tmp_path / "first" / "checkpoint").glob("000005.*"))
     assert len(newest) == 3
@@ -184,8 +184,34 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
                 file.unlink()
             else:
                 file.write_bytes(data if damage == "flip" else data[: len(data) // 2])
-        feddyn.simulate(**arguments(), out=out, resume=True)
-        assert contents(out) == undisturbed
+        if len(names) == 1:
+            feddyn.simulate(**arguments(), out=out, resume=True)
+            assert contents(out) == undisturbed
+        else:
+            with pytest.raises(feddyn.InputError, match="has rounds, but no whole checkpoint to go on from"):
+                feddyn.simulate(**arguments(), out=out, resume=True)
+            assert (out / "rounds.jsonl").read_bytes() == (tmp_path / "first" / "rounds.jsonl").read_bytes()
+            (out / "summary.json").unlink()  # as after a kill: nobody knows that it ended in good order
+            feddyn.simulate(**arguments(), out=out, resume=True)
+            assert contents(out) == undisturbed
+
+
+def test_a_run_whose_first_checkpoint_could_not_be_written_begins_anew(
+    undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk, or under ranks, where none is written at an interrupt: there is nothing to put back."""
+    out = tmp_path / "out"
+    simulation = feddyn.Simulation(feddyn.Plan(**arguments()), out, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("feddyn.runs.checkpoint.write_whole", _full)
+        rounds = iter(simulation)
+        next(rounds)
+        next(rounds)
+        with pytest.raises(feddyn.FeddynError, match="No space left"):
+            rounds.close()
+    assert (out / "rounds.jsonl").read_text().count("\n") == 2
+    feddyn.simulate(**arguments(), out=out, resume=True)
+    assert contents(out) == undisturbed
 
 
 def test_after_a_damaged_checkpoint_the_next_ones_are_whole(undisturbed: dict[str, bytes], tmp_path: Path) -> None:

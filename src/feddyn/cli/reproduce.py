@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from feddyn.views.tables import Table
 
 OUT = Path("runs/paper")
+UNSAID = Path("-")
+"""Instead of a directory: that of --out."""
 QUEUE = "queue.txt"
 """The copy of a queue in the directory of its runs."""
 Wanted: TypeAlias = "list[tuple[Experiment, Choice]]"
@@ -80,7 +82,7 @@ def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
 @click.option(
     "--status",
     is_flag=False,
-    flag_value=OUT,
+    flag_value=UNSAID,
     type=Place(),
     metavar="[DIR]",
     help="Say what is done, running and left there, and how it compares with the paper.",
@@ -117,7 +119,7 @@ def reproduce(
     if sum(map(bool, ways)) > 1 or (name is None and (choice != Choice() or toml)):
         raise InputError("give a NAME with its options, or one of --list, --queue and --status")
     if status:
-        _status(out if status == OUT else status)
+        _status(out if status == UNSAID else status)
         return
     if toml and choice != Choice(choice.rows, choice.methods):
         raise InputError("--toml prints a row as the paper has it: leave out --rounds, --seeds and --lower")

@@ -23,6 +23,10 @@ from feddyn.records.lock import InUseError
 from feddyn.runs.simulation import Start
 from feddyn.settings.building import plans
 
+PATIENCE = 10.0
+"""Seconds to wait for runs that other processes have, where there is nothing else to do: those of a command that was
+killed still save them."""
+
 
 class Choice(NamedTuple):
     """What of a table or figure is wanted: rows and methods by name (none: all), at most so many rounds of each run,
@@ -127,7 +131,7 @@ class Trial:
         if self.diverged or self.problem:
             return "diverged" if self.diverged else "cannot go on"
         done, planned = len(self.history), self.job.document["rounds"]
-        if done == planned or Wish(planned, self.job.targets).met(self.history):
+        if all(Wish(planned, wish.targets).met(self.history) for wish in self.wishes):
             return "complete"
         return f"at round {done} of {planned}" if done else "new"
 
@@ -229,7 +233,7 @@ class Study:
         """Each run with its rounds as they are completed, so many runs at a time. One that cannot go on has a `problem`
         in the end, and does not keep the others from running; one that another process has is tried again when they
         are done."""
-        todo = self.todo
+        todo, last = self.todo, time.monotonic()
         while todo:
             work = streams(partial(run, budget=budget, start=start), todo, side_by_side, _killed)
             taken = list[Trial]()
@@ -239,8 +243,13 @@ class Study:
                         trial.problem = f"{trial.label}: {line}"
                         taken += [trial] if isinstance(line, InUseError) else []
                     else:
+                        last = time.monotonic()
                         yield trial, line
-            todo = taken if len(taken) < len(todo) else []
+            if len(taken) == len(todo):
+                if time.monotonic() - last > PATIENCE:
+                    break
+                time.sleep(1.0)
+            todo = taken
             for trial in todo:
                 trial.problem = ""
         for trial in self.found:
@@ -271,4 +280,4 @@ def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | FeddynEr
     except FeddynError as error:
         yield error
     except (MemoryError, OSError) as error:
-        yield FeddynError(str(error))
+        yield FeddynError(str(error) or "there is not enough memory")

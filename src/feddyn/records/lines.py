@@ -11,6 +11,8 @@ from feddyn.errors import InputError
 
 T = TypeVar("T")
 COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
+ROUNDS = "rounds.jsonl"
+"""The file that checkpoints count on."""
 MOST = 2**63
 """Counts are below it."""
 LARGEST = 1e100
@@ -24,8 +26,9 @@ def read_lines(path: Path, take: Callable[[dict[str, Any]], T]) -> list[T]:
         try:
             found.append(take(table(strictly(text), "the line")))
         except (ValueError, RecursionError) as error:
+            anew = f"move {path.parent} away" if path.name == ROUNDS else "remove it"
             raise InputError(
-                f"{path} is damaged (line {number}: {error}): restore it, or remove it to start anew"
+                f"{path} is damaged (line {number}: {error}): restore it, or {anew} to start anew"
             ) from None
     return found
 

@@ -76,7 +76,8 @@ class Record:
             write_code(directory, code or {})
         except OSError as error:
             raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
-        self._open("started")
+        self._open()
+        self._begin("started")
 
     @classmethod
     def resume(cls, directory: Path, setting: Setting) -> "Record":
@@ -84,7 +85,7 @@ class Record:
         record = cls.__new__(cls)
         record._lock_up(directory)
         record.extended = not require_same(directory, setting)
-        record._open("resumed")
+        record._open()
         return record
 
     def extend(self, setting: Setting) -> None:
@@ -103,17 +104,26 @@ class Record:
         weakref.finalize(self, self._files.close)  # whatever happens, nobody is locked out by who is gone
         self.lock = self._files.enter_context(lock(directory))
 
-    def _open(self, word: str) -> None:
+    def _open(self) -> None:
         try:
             self._rounds = self._files.enter_context((self.directory / "rounds.jsonl").open("ab"))
             append_lines(self.directory / "timings.jsonl", [])  # without one that a crash cut off
             timings = (self.directory / "timings.jsonl").open("a", encoding="utf-8")
             self._timings = self._files.enter_context(timings)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _begin(self, word: str) -> None:
+        """Say when and where rounds are computed from here on."""
+        try:
             self._time({word: time.strftime("%Y-%m-%dT%H:%M:%S%z"), **machine()})
         except OSError as error:
-            self.release()
-            raise InputError(f"the record in {self.directory} cannot be written to: {error.strerror}") from None
+            raise self._unwritable(error) from None
         self._clock = time.perf_counter()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        self.release()
+        return InputError(f"the record in {self.directory} cannot be written to: {error.strerror}")
 
     def cut(self, recorded: int, rounds: int) -> list[Line]:
         """Forget all behind the first `recorded` bytes, which a checkpoint after so many rounds does not know of; the
@@ -125,6 +135,7 @@ class Record:
         if (known and not known.endswith(b"\n")) or not 0 <= rounds - known.count(b"\n") <= 1:
             raise FeddynError(f"{path} has not the {rounds} lines that the checkpoint counts on: {self._anew}")
         os.truncate(path, recorded)
+        self._begin("resumed")
         return read_rounds(path)
 
     @property

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from feddyn.paper.catalogue import COLUMNS, Experiment
 from feddyn.paper.centralised import REFERENCES
 from feddyn.paper.study import reached
+from feddyn.records.layout import Status
 from feddyn.reports.records import Entry
 from feddyn.settings.names import METHODS
 from feddyn.views.tables import Table, factor, savings, transmitted
@@ -90,9 +91,9 @@ def count(found: Sequence[Entry], row: str, method: str, target: float) -> Count
 
 
 def _stopped_before(entry: Entry, target: float) -> bool:
-    """Whether a run's last round is the one in which it reached a lower target."""
-    history = entry.record.history
-    return any(reached(history, other) is history[-1] for other in entry.job.targets if other < target)
+    """Whether a run was stopped in the round in which it reached a lower target."""
+    history, diverged = entry.record.history, entry.record.status == Status.DIVERGED
+    return not diverged and any(reached(history, other) is history[-1] for other in entry.job.targets if other < target)
 
 
 class Comparison(NamedTuple):

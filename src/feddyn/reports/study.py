@@ -1,5 +1,6 @@
 """What there is of the paper's experiments, what would run, and how far it is."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def status(
     """How far the paper's runs in a directory are, what is left of a queue, how the paper's rows compare with them, and
     why records were left out."""
     records, left_out = find([directory])
-    seeds = {record.setting.get("seed", 0) for record in records}
+    seeds = {int(found[1]) for path in directory.iterdir() if (found := re.search(r"-s(\d+)-", path.name))}
     begun = merged(
         [
             Trial(experiment, job, seed, there, [Wish(job.document["rounds"], job.targets)])
@@ -112,12 +113,15 @@ def _progress(begun: Sequence[Trial], wanted: Sequence[Trial] | None) -> Table:
         last = f"{list(figures[-1].values())[-1].get('accuracy', 0):.2%}" if figures else "-"
         rows.append([trial.experiment.name, trial.job.row, trial.job.label, str(trial.seed), state, last])
     found = begun if wanted is None else wanted
-    left = [trial for trial in found if not trial.complete]
+    open_ones = [trial for trial in found if not trial.complete]
+    left = [trial for trial in open_ones if not trial.problem]
     running = sum(trial.directory in busy for trial in left)
-    done = "are at all their targets" if wanted is None else "of the queue got as far as asked"
+    done = "got to the end" if wanted is None else "of the queue got as far as asked"
+    stuck = f"{len(open_ones) - len(left)} cannot go on, " if len(left) < len(open_ones) else ""
     note = (
-        f"{len(found) - len(left)} of {len(found)} runs {done}, {running} are running, {len(left) - running} are left: "
-        f"with those that are running roughly {duration(sum(t.core_seconds for t in left))} of computing, on {CORE}."
+        f"{len(found) - len(open_ones)} of {len(found)} runs {done}, {stuck}{running} are running, "
+        f"{len(left) - running} are left: with those that are running roughly "
+        f"{duration(sum(t.core_seconds for t in left))} of computing, on {CORE}."
     )
     return Table("runs", ["name", "row", "method", "seed", "state", "accuracy, last"], rows, [note])
 

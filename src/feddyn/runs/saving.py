@@ -98,7 +98,7 @@ class Saver:
     def _go_back(self, record: Record, federation: Federation) -> tuple[Position | None, list[Line]]:
         try:
             position = self.checkpoints.load(federation.store)
-            if position is None and self.group.size == 1:
+            if position is None and not ended(self.directory):
                 self._refuse_a_copy()
             recorded, done = (position.recorded, position.round) if position else (0, 0)
             if done > self.setting["rounds"] and not record.extended:
@@ -115,13 +115,12 @@ class Saver:
             raise
 
     def _refuse_a_copy(self) -> None:
-        """A run that ended in good order has a checkpoint, unless somebody left it out: then its rounds are all there
-        is, and would be lost."""
-        summary = self.directory / "summary.json"
-        if not self.checkpoints.there and summary.exists() and (self.directory / "rounds.jsonl").stat().st_size:
+        """Rounds that ended with a summary had a checkpoint. Where it is gone they are all there is, and would be
+        lost."""
+        if (self.directory / "summary.json").exists() and (self.directory / "rounds.jsonl").stat().st_size:
             raise InputError(
-                f"the run in {self.directory} has rounds, but no checkpoint to go on from: put its folder checkpoint "
-                "back, or move it away to compute it anew"
+                f"the run in {self.directory} has rounds, but no whole checkpoint to go on from: put its folder "
+                "checkpoint back, or move it away to compute it anew"
             )
 
     @property
@@ -175,7 +174,8 @@ class Saver:
         run: Run,
     ) -> None:
         """Write down how the run ended. One that is not complete is saved before, where there is a federation to save;
-        one that is needs its checkpoints no more, but for what was kept of it."""
+        without any checkpoint it is left as if it had been killed. One that is complete needs its checkpoints no more,
+        but for what was kept of it."""
         if self._record is None:
             return
         complete = run.status.complete
@@ -184,7 +184,10 @@ class Saver:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)
         finally:
-            written = save(vectors), save(run.state_dict())
-            self._record.close(run.summary, *written, run.inputs, run.on_devices, run.classes)
+            if complete or self.checkpoints.there or not run.history:
+                written = save(vectors), save(run.state_dict())
+                self._record.close(run.summary, *written, run.inputs, run.on_devices, run.classes)
+            else:
+                self._record.release()
         if complete and not self._kept:
             self.checkpoints.remove()

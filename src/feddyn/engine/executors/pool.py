@@ -61,8 +61,12 @@ def streams(
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         there.close()
-        busy[here] = waiting.popleft()
-        here.send(busy[here])
+        give(here)
+
+    def give(pipe: Connection) -> None:
+        busy[pipe] = waiting.popleft()
+        with suppress(OSError):  # one that is dead is found when its answer is due
+            pipe.send(busy[pipe])
 
     try:
         for _ in range(min(workers, len(jobs))):
@@ -86,8 +90,7 @@ def streams(
                 if going_on:
                     yield busy[pipe], found
                 elif waiting:
-                    busy[pipe] = waiting.popleft()
-                    pipe.send(busy[pipe])
+                    give(pipe)
                 else:
                     del busy[pipe]
                     pipe.close()
@@ -114,24 +117,32 @@ def _once(function: Callable[[Item], Result], job: Item) -> Generator[Result, No
 def _serve(function: Callable[[Any], Generator[Any, None, None]], pipe: Connection) -> None:
     """A process's life: jobs come in, (True, item) and in the end (False, None) or a fault go out, until the other end
     of the pipe is closed. When the process at that end is gone, whatever it is doing is interrupted."""
-    threading.Thread(target=_follow, daemon=True).start()
+    threading.Thread(target=_follow, daemon=True).start()  # with signals blocked, so that they are for this thread
     torch.set_num_threads(1)
     keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives out the work
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     with suppress(KeyboardInterrupt, EOFError, OSError):
-        while True:
-            job = pipe.recv()
-            try:
-                with closing(function(job)) as items:
-                    for item in items:
-                        pipe.send((True, item))
-                pipe.send((False, None))
-            except Exception as error:
-                if not isinstance(error, FeddynError):
-                    error.add_note(traceback.format_exc())
-                pipe.send((False, Fault(error)))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        try:
+            while True:
+                _work(function, pipe)
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _work(function: Callable[[Any], Generator[Any, None, None]], pipe: Connection) -> None:
+    """One job."""
+    job = pipe.recv()
+    try:
+        with closing(function(job)) as items:
+            for item in items:
+                pipe.send((True, item))
+        pipe.send((False, None))
+    except Exception as error:
+        if not isinstance(error, FeddynError):
+            error.add_note(traceback.format_exc())
+        pipe.send((False, Fault(error)))
 
 
 def _follow() -> None:
