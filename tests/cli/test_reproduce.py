@@ -10,7 +10,7 @@ import tomli_w
 from feddyn.paper import catalogue
 from feddyn.paper.catalogue import Experiment, PaperRun, as_setting, experiments
 from feddyn.paper.published import Row
-from feddyn.paper.study import Choice
+from feddyn.paper.trials import Choice
 from feddyn.records.lock import lock
 from feddyn.reports import report
 from feddyn.runs.simulation import Simulation

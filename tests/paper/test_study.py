@@ -15,6 +15,7 @@ from feddyn.paper import study
 from feddyn.paper.catalogue import Experiment, PaperRun, experiments
 from feddyn.paper.cost import core_seconds
 from feddyn.paper.published import Row
+from feddyn.paper.trials import Choice, Trial, cheapest_first, reached, trials
 from feddyn.records.lock import lock
 from feddyn.records.reader import find
 from feddyn.runs.plan import Plan
@@ -31,13 +32,13 @@ def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
     return simulation.run, iter(simulation)
 
 
-def trial(single: PaperRun, directory: Path, rounds: int | None = None) -> study.Trial:
+def trial(single: PaperRun, directory: Path, rounds: int | None = None) -> Trial:
     experiment = Experiment("tiny", "table", "tiny", [single], {})
-    (found,) = study.trials(experiment, directory, study.Choice(rounds=rounds))
+    (found,) = trials(experiment, directory, Choice(rounds=rounds))
     return found
 
 
-def run(found: study.Trial, budget: float | None = None) -> list[dict[str, Any]]:
+def run(found: Trial, budget: float | None = None) -> list[dict[str, Any]]:
     """Its rounds, until it is complete or has a problem."""
     lines = list(study.run(found, study.Budget(budget), start))
     found.look()
@@ -69,7 +70,7 @@ def test_a_run_stops_when_all_its_targets_are_reached(tmp_path: Path) -> None:
     assert found.state == "new"
     lines = run(found)
     assert len(lines) < ROUNDS
-    assert study.reached(lines, 0.9) is lines[-1]
+    assert reached(lines, 0.9) is lines[-1]
     assert found.complete
     # another experiment wants all rounds of the same run: it goes on from there
     more = trial(job("feddyn"), tmp_path)
@@ -95,7 +96,7 @@ def test_a_run_that_cannot_go_on_says_why_and_the_others_run(tmp_path: Path) -> 
     experiment = Experiment("tiny", "table", "tiny", jobs, {})
     (tmp_path / jobs[0].directory(0)).mkdir()
     (tmp_path / jobs[0].directory(0) / "thesis.txt").touch()
-    made = study.Study([(experiment, study.Choice())], tmp_path)
+    made = study.Study([(experiment, Choice())], tmp_path)
     assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS
     first, second = made.found
     assert "choose another one" in first.problem
@@ -108,7 +109,7 @@ def test_a_damaged_record_does_not_stop_the_others(tmp_path: Path) -> None:
     run(trial(jobs[0], tmp_path, 2))
     file = tmp_path / jobs[0].directory(0) / "rounds.jsonl"
     file.write_text("[]\n")
-    made = study.Study([(experiment, study.Choice())], tmp_path)
+    made = study.Study([(experiment, Choice())], tmp_path)
     assert [each.job.method for each in made.todo] == ["fedavg"]
     assert made.found[0].state == "cannot go on"
     assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS
@@ -134,7 +135,7 @@ def test_a_record_without_its_checkpoint_is_not_begun_anew(tmp_path: Path) -> No
 def test_what_another_process_has_is_tried_again_in_the_end(tmp_path: Path) -> None:
     jobs = [job("feddyn"), job("fedavg")]
     experiment = Experiment("tiny", "table", "tiny", jobs, {})
-    made = study.Study([(experiment, study.Choice())], tmp_path)
+    made = study.Study([(experiment, Choice())], tmp_path)
     first, second = (tmp_path / single.directory(0) for single in jobs)
     run(trial(jobs[0], tmp_path, 1))
     with ExitStack() as other:
@@ -153,7 +154,7 @@ def test_runs_that_others_have_are_waited_for_a_while(tmp_path: Path, monkeypatc
     """As those of a command that was killed have them, until they are saved."""
     single = job("feddyn")
     run(trial(single, tmp_path, 1))
-    made = study.Study([(Experiment("tiny", "table", "tiny", [single], {}), study.Choice())], tmp_path)
+    made = study.Study([(Experiment("tiny", "table", "tiny", [single], {}), Choice())], tmp_path)
     with ExitStack() as other:
         other.enter_context(lock(tmp_path / single.directory(0)))
         monkeypatch.setattr("time.sleep", lambda seconds: other.close() if seconds == 1.0 else None)
@@ -163,7 +164,7 @@ def test_runs_that_others_have_are_waited_for_a_while(tmp_path: Path, monkeypatc
 
 def test_a_run_that_two_experiments_share_is_complete_for_both(tmp_path: Path) -> None:
     easy, all_rounds = job("feddyn", targets=(0.5,)), job("feddyn")
-    wanted = [(Experiment(each.row, "table", "", [each], {}), study.Choice()) for each in (easy, all_rounds)]
+    wanted = [(Experiment(each.row, "table", "", [each], {}), Choice()) for each in (easy, all_rounds)]
     (both,) = study.Study(wanted, tmp_path).found
     both.history = [{"round": 1, "models": {"all": {"accuracy": 0.6}}}]
     assert (both.state, both.complete) == (f"at round 1 of {ROUNDS}", False)
@@ -177,7 +178,7 @@ def start_or_die(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
 
 def test_a_process_that_is_killed_takes_only_its_run_with_it(tmp_path: Path) -> None:
     jobs = [job(method) for method in ("fedavg", "feddyn", "scaffold", "fedprox")]
-    made = study.Study([(Experiment("tiny", "table", "tiny", jobs, {}), study.Choice())], tmp_path)
+    made = study.Study([(Experiment("tiny", "table", "tiny", jobs, {}), Choice())], tmp_path)
     assert len(list(made.train(study.Budget(None), start_or_die, 2))) == 3 * ROUNDS
     lost, *others = made.found
     assert lost.problem == "row FedAvg: its process was killed from outside, perhaps for want of memory"
@@ -196,7 +197,7 @@ def test_runs_side_by_side_are_the_same_runs(tmp_path: Path) -> None:
     """Two at a time in processes of their own, against one after the other."""
     experiment = Experiment("tiny", "table", "tiny", [job(method) for method in ("feddyn", "fedavg", "scaffold")], {})
     for side_by_side in (1, 2):
-        made = study.Study([(experiment, study.Choice())], tmp_path / str(side_by_side))
+        made = study.Study([(experiment, Choice())], tmp_path / str(side_by_side))
         lines = list(made.train(study.Budget(None), start, side_by_side))
         assert len(lines) == 3 * ROUNDS
         assert all(found.complete for found in made.found)
@@ -216,8 +217,8 @@ def test_cheap_rows_come_first(tmp_path: Path) -> None:
     """Row by row with one seed each, by the computing that is left of them."""
     long = PaperRun("slow", "feddyn", "tiny", setting("feddyn") | {"rounds": 9 * ROUNDS})
     jobs = [long, job("fedavg", row="slow"), job("fedavg", row="quick"), job("scaffold", row="quick")]
-    found = study.trials(Experiment("t", "table", "t", jobs, {}), tmp_path, study.Choice(seeds=2))
-    rows = [(trial.job.row, trial.seed) for trial in study.cheapest_first(found)]
+    found = trials(Experiment("t", "table", "t", jobs, {}), tmp_path, Choice(seeds=2))
+    rows = [(trial.job.row, trial.seed) for trial in cheapest_first(found)]
     assert rows == [(row, seed) for row in ("quick", "slow") for seed in (0, 0, 1, 1)]
 
 
@@ -227,10 +228,10 @@ def test_a_run_that_is_wanted_twice_runs_as_far_as_either_wants_and_no_further(r
     single = job("feddyn", targets=(0.999, 0.8))
     table, figure = Experiment("t", "table", "t", [single], {}), Experiment("f", "figure", "f", [job("feddyn")], {})
     ((_, plan),) = plans(single.setting(0))
-    lowest = study.reached(list(Simulation(plan, tmp_path / "whole", workers=1)), 0.8)
+    lowest = reached(list(Simulation(plan, tmp_path / "whole", workers=1)), 0.8)
     assert lowest is not None
     assert 1 < lowest["round"] < ROUNDS - 1
-    wanted = [(table, study.Choice(lower=True)), (figure, study.Choice(rounds=rounds))]
+    wanted = [(table, Choice(lower=True)), (figure, Choice(rounds=rounds))]
     made = study.Study(wanted, tmp_path)
     (both,) = made.found
     assert both.rounds_left == ROUNDS
@@ -244,7 +245,7 @@ def test_expected_rounds_are_the_papers(tmp_path: Path, method: str, rounds: int
     """Half as many as transmissions for SCAFFOLD; all of them where the paper did not get there, or took longer."""
     row = Row("t", "", "", "", 50.0, "4", "6", "8+", "900")
     experiment = Experiment("t", "table", "t", [job(method, targets=(0.5,))], {("row", 50.0): row})
-    (found,) = study.trials(experiment, tmp_path, study.Choice())
+    (found,) = trials(experiment, tmp_path, Choice())
     assert found.rounds_left == rounds
     found.history = [{"round": number + 1} for number in range(2)]
     assert found.rounds_left == rounds - 2

@@ -12,7 +12,7 @@ from feddyn.data.datasets.synthetic import KINDS
 from feddyn.paper import published
 from feddyn.paper.catalogue import COLUMNS
 from feddyn.paper.searches import searches
-from feddyn.paper.study import Choice
+from feddyn.paper.trials import Choice
 from feddyn.reports.synthetic import Draw, tables
 from feddyn.runs.optimum import optimum
 from feddyn.search.batch import batches

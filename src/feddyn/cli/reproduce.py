@@ -19,7 +19,7 @@ from feddyn.errors import FeddynError, InputError, nearest
 if TYPE_CHECKING:
     from feddyn.paper.catalogue import Experiment
     from feddyn.paper.searches import PaperSearch
-    from feddyn.paper.study import Choice
+    from feddyn.paper.trials import Choice
     from feddyn.views.tables import Table
 
 OUT = Path("runs/paper")
@@ -35,7 +35,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def chosen(rows: Sequence[str], methods: Sequence[str], **others: Any) -> Any:
-        from feddyn.paper.study import Choice
+        from feddyn.paper.trials import Choice
 
         names = tuple(method.lower() for method in methods)
         choice = Choice(rows, names, *(others.pop(key) for key in ("rounds", "seeds", "lower")))
@@ -112,7 +112,7 @@ def reproduce(
     """
     from feddyn.paper.catalogue import as_setting, experiments
     from feddyn.paper.searches import searches
-    from feddyn.paper.study import Choice
+    from feddyn.paper.trials import Choice
     from feddyn.reports.study import listing as table
 
     ways = (name, listing, queue, status)

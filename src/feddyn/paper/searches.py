@@ -18,7 +18,7 @@ from feddyn.data.datasets.synthetic import KINDS
 from feddyn.data.stored import Stored
 from feddyn.paper.appendix import Case, document
 from feddyn.paper.catalogue import COLUMNS
-from feddyn.paper.study import Choice
+from feddyn.paper.trials import Choice
 from feddyn.runs.optimum import optimum
 from feddyn.runs.simulation import Start
 from feddyn.search.driver import Searching

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feddyn.data.datasets.federations import split_labels
-from feddyn.paper.study import Choice
+from feddyn.paper.trials import Choice
 from feddyn.records.files import refuse_links
 from feddyn.views.drawing import figure
 from feddyn.views.tables import Table

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from feddyn.paper.catalogue import COLUMNS, Experiment
 from feddyn.paper.centralised import REFERENCES
-from feddyn.paper.study import reached
+from feddyn.paper.trials import reached
 from feddyn.records.layout import Status
 from feddyn.reports.records import Entry
 from feddyn.settings.names import METHODS

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from feddyn.paper.catalogue import Experiment, PaperRun
-from feddyn.paper.study import reached
+from feddyn.paper.trials import reached
 from feddyn.records.reader import RunRecord
 from feddyn.settings.matching import is_run_of
 

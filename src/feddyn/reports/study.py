@@ -8,7 +8,8 @@ from feddyn.paper.appendix import origins
 from feddyn.paper.catalogue import COLUMNS, Experiment, PaperRun
 from feddyn.paper.cost import core_seconds
 from feddyn.paper.searches import PaperSearch
-from feddyn.paper.study import Choice, Study, Trial, Wish, merged, trials
+from feddyn.paper.study import Study
+from feddyn.paper.trials import Choice, Trial, Wish, merged, trials
 from feddyn.records.lock import in_use
 from feddyn.records.reader import RunRecord, find
 from feddyn.reports import heterogeneity
