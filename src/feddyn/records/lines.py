@@ -11,22 +11,20 @@ from feddyn.errors import InputError
 
 T = TypeVar("T")
 COUNTS = ("round", "transmitted", "bytes_up", "bytes_down", "gradients")
-ROUNDS = "rounds.jsonl"
-"""The file that checkpoints count on."""
 MOST = 2**63
 """Counts are below it."""
 LARGEST = 1e100
 """A figure beyond it is not one that a run goes on with, and cannot be drawn."""
 
 
-def read_lines(path: Path, take: Callable[[dict[str, Any]], T]) -> list[T]:
-    """What `take` makes of the lines of a file that may not be there, without one that a crash cut off."""
+def read_lines(path: Path, take: Callable[[dict[str, Any]], T], anew: str = "remove it") -> list[T]:
+    """What `take` makes of the lines of a file that may not be there, without one that a crash cut off; `anew` is how
+    to do without a damaged one."""
     found = []
     for number, text in enumerate(_whole(path).splitlines(), 1):
         try:
             found.append(take(table(strictly(text), "the line")))
         except (ValueError, RecursionError) as error:
-            anew = f"move {path.parent} away" if path.name == ROUNDS else "remove it"
             raise InputError(
                 f"{path} is damaged (line {number}: {error}): restore it, or {anew} to start anew"
             ) from None
@@ -42,8 +40,8 @@ def append_lines(path: Path, new: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_rounds(path: Path) -> list[dict[str, Any]]:
-    """The rounds of a record, one after the other, all evaluated in the same way."""
-    found = read_lines(path, _round)
+    """The rounds of a record, one after the other, all evaluated in the same way. Checkpoints count on them."""
+    found = read_lines(path, _round, f"move {path.parent} away")
     shapes = []
     for number, line in enumerate(found, 1):
         if line["round"] != number:
