@@ -13,11 +13,20 @@ from feddyn.engine.executors.pool import each, streams
 from feddyn.errors import FeddynError, InputError
 
 
+class OddError(Exception):
+    """An error as some libraries have them, which cannot be made again from its text."""
+
+    def __init__(self, code: int, place: str):
+        super().__init__(f"error {code} at {place}")
+
+
 def count(job: tuple[str, int]) -> Generator[tuple[int, int], None, None]:
     """Numbers, with the process that counts."""
     name, end = job
     if name == "refuse":
         raise InputError("no")
+    if name == "odd":
+        raise OddError(7, "home")
     if name == "die":
         os._exit(1)
     yield from ((os.getpid(), number) for number in range(end))
@@ -52,7 +61,10 @@ def test_every_job_yields_in_order_and_in_processes_of_its_own() -> None:
     assert sorted(each(double, [1, 2, 3], 2)) == [(1, 2), (2, 4), (3, 6)]
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("refuse", "no"), ("die", "a process was killed from outside")])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("refuse", "no"), ("odd", "OddError: error 7 at home"), ("die", "a process was killed from outside")],
+)
 def test_what_goes_wrong_there_is_raised_here(name: str, sentence: str) -> None:
     with pytest.raises(FeddynError, match=sentence):
         list(streams(count, [(name, 0), ("a", 1)], 2))

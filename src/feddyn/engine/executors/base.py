@@ -1,5 +1,7 @@
 """Who trains devices and evaluates models in this process's part of a round."""
 
+import pickle
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ import torch
 
 from feddyn.algorithms.base import State, Vector
 from feddyn.engine.trainer import Effort, Task
+from feddyn.errors import FeddynError
 from feddyn.round.evaluation import Part
 
 Chunk: TypeAlias = tuple[int, int]
@@ -39,3 +42,15 @@ def placed(job: Task | Sequence[Chunk]) -> Iterator[None]:
     except Exception as error:
         error.place = job.number if isinstance(job, Task) else 0  # type: ignore[attr-defined]
         raise
+
+
+def sendable(error: Exception) -> Exception:
+    """An exception that survives the pipe, with the place in the worker where it happened."""
+    where = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = FeddynError(f"{type(error).__name__}: {error}")
+    if not isinstance(error, FeddynError):
+        error.add_note(f"in a worker process:\n{where}")
+    return error

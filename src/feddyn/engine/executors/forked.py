@@ -7,10 +7,8 @@ its devices report in a sum of its own; since sums are exact, it does not matter
 
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
-import traceback
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +19,7 @@ from typing import Any, TypeAlias, final
 import torch
 
 from feddyn.algorithms.base import State, Vector
-from feddyn.engine.executors.base import Chunk, Executor, placed
+from feddyn.engine.executors.base import Chunk, Executor, placed, sendable
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.memory import keep_freed_memory, shared
 from feddyn.engine.shield import SIGNALS
@@ -156,7 +154,7 @@ class Forked(Executor):
                 return self.trainer.train(job, self._down, total)
             return [self.evaluator.chunk(self._models[model], chunk) for model, chunk in job]
         except Exception as error:
-            return _sendable(error)
+            return sendable(error)
 
     def _given_up(self, job: Job, place: int) -> FeddynError:
         self._processes[place].join()
@@ -196,15 +194,3 @@ def cores() -> int:
 def _can_fork() -> bool:
     system = sys.platform == "linux" and hasattr(os, "fork")
     return system and not torch.cuda.is_available() and not multiprocessing.current_process().daemon
-
-
-def _sendable(error: Exception) -> Exception:
-    """An exception that survives the pipe, with the place in the worker where it happened."""
-    where = "".join(traceback.format_exception(error))
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = FeddynError(f"{type(error).__name__}: {error}")
-    if not isinstance(error, FeddynError):
-        error.add_note(f"in a worker process:\n{where}")
-    return error

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import torch
 
+from feddyn.engine.executors.base import sendable
 from feddyn.engine.memory import keep_freed_memory
 from feddyn.engine.shield import SIGNALS
 from feddyn.errors import FeddynError
@@ -140,9 +140,7 @@ def _work(function: Callable[[Any], Generator[Any, None, None]], pipe: Connectio
                 pipe.send((True, item))
         pipe.send((False, None))
     except Exception as error:
-        if not isinstance(error, FeddynError):
-            error.add_note(traceback.format_exc())
-        pipe.send((False, Fault(error)))
+        pipe.send((False, Fault(sendable(error))))
 
 
 def _follow() -> None:
