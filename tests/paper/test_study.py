@@ -4,7 +4,9 @@ import os
 import shutil
 import signal
 import statistics
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from feddyn.records.reader import find
 from feddyn.runs.plan import Plan
 from feddyn.runs.run import Run
 from feddyn.runs.saving import CheckpointEvery
-from feddyn.runs.simulation import Lines, Simulation
+from feddyn.runs.simulation import Lines, Simulation, Start
 from feddyn.settings.building import plans
 from tests.paper.tiny import ROUNDS, job, setting
 
@@ -30,6 +32,10 @@ def start(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
     nothing = CheckpointEvery(keep=0)
     simulation = Simulation(plan, directory, workers=1, resume=True, checkpoint=nothing)
     return simulation.run, iter(simulation)
+
+
+def any_number(side_by_side: int) -> Start:
+    return start
 
 
 def trial(single: PaperRun, directory: Path, rounds: int | None = None) -> Trial:
@@ -97,7 +103,7 @@ def test_a_run_that_cannot_go_on_says_why_and_the_others_run(tmp_path: Path) -> 
     (tmp_path / jobs[0].directory(0)).mkdir()
     (tmp_path / jobs[0].directory(0) / "thesis.txt").touch()
     made = study.Study([(experiment, Choice())], tmp_path)
-    assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS
+    assert len(list(made.train(study.Budget(None), any_number, 1))) == ROUNDS
     first, second = made.found
     assert "choose another one" in first.problem
     assert (first.complete, second.complete) == (False, True)
@@ -112,7 +118,7 @@ def test_a_damaged_record_does_not_stop_the_others(tmp_path: Path) -> None:
     made = study.Study([(experiment, Choice())], tmp_path)
     assert [each.job.method for each in made.todo] == ["fedavg"]
     assert made.found[0].state == "cannot go on"
-    assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS
+    assert len(list(made.train(study.Budget(None), any_number, 1))) == ROUNDS
     assert f"{file} is damaged" in made.found[0].problem
     assert file.read_text() == "[]\n"
 
@@ -146,7 +152,7 @@ def test_what_another_process_has_is_tried_again_in_the_end(tmp_path: Path) -> N
                 other.close()
             return start(plan, directory, label)
 
-        assert len(list(made.train(study.Budget(None), begin, 1))) == 2 * ROUNDS - 1
+        assert len(list(made.train(study.Budget(None), lambda side_by_side: begin, 1))) == 2 * ROUNDS - 1
     assert [each.problem for each in made.found] == ["", ""]
 
 
@@ -158,7 +164,7 @@ def test_runs_that_others_have_are_waited_for_a_while(tmp_path: Path, monkeypatc
     with ExitStack() as other:
         other.enter_context(lock(tmp_path / single.directory(0)))
         monkeypatch.setattr("time.sleep", lambda seconds: other.close() if seconds == 1.0 else None)
-        assert len(list(made.train(study.Budget(None), start, 1))) == ROUNDS - 1
+        assert len(list(made.train(study.Budget(None), any_number, 1))) == ROUNDS - 1
     assert made.found[0].complete
 
 
@@ -179,7 +185,7 @@ def start_or_die(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
 def test_a_process_that_is_killed_takes_only_its_run_with_it(tmp_path: Path) -> None:
     jobs = [job(method) for method in ("fedavg", "feddyn", "scaffold", "fedprox")]
     made = study.Study([(Experiment("tiny", "table", "tiny", jobs, {}), Choice())], tmp_path)
-    assert len(list(made.train(study.Budget(None), start_or_die, 2))) == 3 * ROUNDS
+    assert list(made.train(study.Budget(None), lambda side_by_side: start_or_die, 2))
     lost, *others = made.found
     assert lost.problem == "row FedAvg: its process was killed from outside, perhaps for want of memory"
     assert all(each.complete and not each.problem for each in others)
@@ -198,11 +204,39 @@ def test_runs_side_by_side_are_the_same_runs(tmp_path: Path) -> None:
     experiment = Experiment("tiny", "table", "tiny", [job(method) for method in ("feddyn", "fedavg", "scaffold")], {})
     for side_by_side in (1, 2):
         made = study.Study([(experiment, Choice())], tmp_path / str(side_by_side))
-        lines = list(made.train(study.Budget(None), start, side_by_side))
-        assert len(lines) == 3 * ROUNDS
+        assert list(made.train(study.Budget(None), any_number, side_by_side))
         assert all(found.complete for found in made.found)
     for path in (tmp_path / "1").rglob("rounds.jsonl"):
         assert path.read_bytes() == (tmp_path / "2" / path.relative_to(tmp_path / "1")).read_bytes()
+
+
+def start_and_wait(side_by_side: int, plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
+    """FedDyn beside others: a round, and then nothing until it is ended."""
+    made, lines = start(plan, directory, label)
+    with (directory.parent / "begun.txt").open("a") as file:
+        file.write(f"{label} {side_by_side}\n")
+
+    def waiting() -> Lines:
+        with closing(lines):
+            yield next(lines)
+            time.sleep(600)
+
+    return made, waiting() if side_by_side > 1 and "FedDyn" in label else lines
+
+
+def test_the_last_runs_go_on_with_the_processes_of_those_that_are_done(tmp_path: Path) -> None:
+    """Three runs in two processes: FedDyn is saved when no other is left, and goes on alone to the same bits."""
+    jobs = [job(method) for method in ("feddyn", "fedavg", "scaffold")]
+    made = study.Study([(Experiment("tiny", "table", "tiny", jobs, {}), Choice())], tmp_path)
+    lines = list(made.train(study.Budget(None), partial(partial, start_and_wait), 2))
+    begun = (tmp_path / "begun.txt").read_text().splitlines()
+    assert sorted(begun[:-1]) == ["row FedAvg 2", "row FedDyn 2", "row SCAFFOLD 2"]
+    assert begun[-1] == "row FedDyn 1"
+    assert [line["round"] for trial, line in lines if trial.job.method == "feddyn"] == list(range(1, ROUNDS + 1))
+    assert all(found.complete for found in made.found)
+    run(trial(jobs[0], tmp_path / "alone"))
+    record = Path(jobs[0].directory(0), "rounds.jsonl")
+    assert (tmp_path / record).read_bytes() == (tmp_path / "alone" / record).read_bytes()
 
 
 def test_a_run_that_diverges_is_complete(tmp_path: Path) -> None:
@@ -235,7 +269,7 @@ def test_a_run_that_is_wanted_twice_runs_as_far_as_either_wants_and_no_further(r
     made = study.Study(wanted, tmp_path)
     (both,) = made.found
     assert both.rounds_left == ROUNDS
-    lines = list(made.train(study.Budget(None), start, 1))
+    lines = list(made.train(study.Budget(None), any_number, 1))
     assert len(lines) == len(both.history) == max(lowest["round"], rounds)
     assert (both.complete, both.rounds_left) == (True, 0)
 

@@ -196,9 +196,12 @@ def _runs(
         except OSError as error:
             raise InputError(f"the directory {out} cannot be used: {error.strerror}") from None
     keep_freed_memory()
-    count, time = min(processes(options), len(study.todo)), Budget(budget)
+    time = Budget(budget)
     try:
-        with progress("round") as report, closing(study.train(time, start(options, count), count)) as rounds:
+        with (
+            progress("round") as report,
+            closing(study.train(time, partial(start, options), processes(options))) as rounds,
+        ):
             for trial, line in rounds:
                 figures = next(reversed(line.get("models", {"": {}}).values()))
                 report(trial.label, line["round"], trial.rounds, f"accuracy {figures.get('accuracy', 0):.4f}")

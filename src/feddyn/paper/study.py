@@ -59,28 +59,36 @@ class Study:
         if self.absent and not self.todo and not any(trial.history for trial in self.found):
             raise FeddynError("; ".join(self.absent.values()))
 
-    def train(self, budget: Budget, start: Start, side_by_side: int) -> Generator[tuple[Trial, Line], None, None]:
-        """Each run with its rounds as they are completed, so many runs at a time. One that cannot go on has a `problem`
-        in the end, and does not keep the others from running; one that another process has is tried again when they
-        are done."""
+    def train(
+        self, budget: Budget, start: Callable[[int], Start], processes: int
+    ) -> Generator[tuple[Trial, Line], None, None]:
+        """Each run with its rounds, as many runs at a time as there are processes; `start(n)` is how n side by side
+        start. Where so few are left that each can have twice its share of the processes, they are saved and go on with
+        that (lines that were on their way are only in their records). One that cannot go on has a `problem` in the end,
+        and does not keep the others from running; one that another process has is tried again when they are done."""
         todo, last = self.todo, time.monotonic()
         while todo:
-            work = streams(partial(run, budget=budget, start=start), todo, side_by_side, _killed)
-            taken = list[Trial]()
+            count = min(processes, len(todo))
+            work = streams(partial(run, budget=budget, start=start(count)), todo, count, _killed)
+            left, taken = list(todo), list[Trial]()
             with closing(work) as lines:
                 for trial, line in lines:
-                    if isinstance(line, FeddynError):
-                        trial.problem = f"{trial.label}: {line}"
-                        taken += [trial] if isinstance(line, InUseError) else []
-                    else:
+                    if isinstance(line, dict):
                         last = time.monotonic()
                         yield trial, line
+                        continue
+                    left.remove(trial)
+                    if line:
+                        trial.problem = f"{trial.label}: {line}"
+                        taken += [trial] if isinstance(line, InUseError) else []
+                    if left and processes // len(left) >= 2 * (processes // count):
+                        break
             if len(taken) == len(todo):
                 if time.monotonic() - last > PATIENCE:
                     break
                 time.sleep(1.0)
-            todo = taken
-            for trial in todo:
+            todo = left + taken
+            for trial in taken:
                 trial.problem = ""
         for trial in self.found:
             trial.look()
@@ -90,24 +98,29 @@ def _killed(trial: Trial) -> FeddynError:
     return FeddynError("its process was killed from outside, perhaps for want of memory")
 
 
-def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | FeddynError, None, None]:
-    """Go on with a trial until it is complete or the time is over; it can always go on from there. Instead of a line,
-    the last thing may be the reason why it cannot go on."""
-    trial.look()  # another process may have gone on with it
-    if trial.complete or budget.left <= 0:
-        return
+def run(trial: Trial, budget: Budget, start: Start) -> Generator[Line | FeddynError | None, None, None]:
+    """Go on with a trial until it is complete or the time is over; it can always go on from there. The last thing is
+    not a line but the reason why it cannot go on, or None."""
     try:
-        ((_, plan),) = plans(trial.job.setting(trial.seed))
-        state, rounds = start(plan, trial.directory, trial.label)
-        with closing(rounds):
-            for line in rounds:
-                trial.history = state.history
-                yield line
-                if line["round"] < plan.rounds and (trial.complete or budget.left <= 0):
-                    break
+        yield from _rounds(trial, budget, start)
+        yield None
     except DivergenceError:
-        pass  # its record says so
+        yield None  # its record says so
     except FeddynError as error:
         yield error
     except (MemoryError, OSError) as error:
         yield FeddynError(str(error) or "there is not enough memory")
+
+
+def _rounds(trial: Trial, budget: Budget, start: Start) -> Generator[Line, None, None]:
+    trial.look()  # another process may have gone on with it
+    if trial.complete or budget.left <= 0:
+        return
+    ((_, plan),) = plans(trial.job.setting(trial.seed))
+    state, rounds = start(plan, trial.directory, trial.label)
+    with closing(rounds):
+        for line in rounds:
+            trial.history = state.history
+            yield line
+            if line["round"] < plan.rounds and (trial.complete or budget.left <= 0):
+                break
