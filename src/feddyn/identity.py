@@ -17,10 +17,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+if TYPE_CHECKING:
+    from feddyn.metrics import Evaluation
 
 PLAIN: set[type] = {type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType}
 PLAIN |= {torch.dtype, torch.layout, torch.device, torch.memory_format}
@@ -223,7 +226,7 @@ def _of_a_library(part: types.FunctionType | type) -> bool:
     """Whether a function or class comes with Python, with an installed package or with feddyn."""
     root = (part.__module__ or "").partition(".")[0]
     if root in sys.stdlib_module_names or root == "feddyn":
-        return root != "__main__"
+        return True
     file = getattr(sys.modules.get(root), "__file__", None)
     return file is not None and installed(Path(file))
 
@@ -239,6 +242,22 @@ def table(part: object) -> dict[str, Any]:
     if not known:
         return {"memory": True, **describe(part), **fields_of(part)}
     return {"name": type(part).__name__.lower(), **fields_of(part)}
+
+
+def evaluation_table(evaluation: "Evaluation") -> dict[str, Any]:
+    """How models are evaluated, as a table: metrics of one's own by the hash of what they compute. What is not the
+    default stands there only where it is asked for."""
+    found: dict[str, Any] = {"every": evaluation.every, "models": list(evaluation.models)}
+    if evaluation.metrics:
+        found["metrics"] = [
+            {"name": metric.name, "better": metric.better, **_unnamed(describe((metric.sums, metric.finish)))}
+            for metric in evaluation.metrics
+        ]
+    return found | ({"devices": True} if evaluation.devices else {})
+
+
+def _unnamed(description: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in description.items() if key != "name"}
 
 
 def fields_of(part: object) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from torch import nn
 
 from feddyn.flower import Rules, client_app, server_app
-from feddyn.flower.apps import Service, serve
+from feddyn.flower.apps import Service, one_device, serve
 from feddyn.flower.letters import BadLetterError, Letter
 from feddyn.flower.wire import content, letter_in
 from feddyn.settings import deployed, deploying
@@ -105,6 +106,66 @@ def test_apps_from_objects(links: dict[str, Any], three: Stored, logistic: nn.Mo
     assert {name for name in ("uplink", "downlink") if name in run.setting} == links.keys()
     for name in ("bytes_up", "bytes_down"):
         assert run.history[-1][name] == simulated.history[-1][name]
+
+
+def test_a_record_says_which_loss_and_metrics_it_was_made_with(three: Stored, tmp_path: Path) -> None:
+    """As a simulation's does: loading it asks for them, and a session with others does not go on with it."""
+    model = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)).double()
+    data = three.x, three.y.double()
+    mae = feddyn.Metric("mae", lambda output, y: ((output - y).abs().sum(), y.numel()), better="lower")
+
+    def load(site: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = three.samples(site["partition-id"])
+        return x, y.double()
+
+    client = client_app(METHOD, SGD, model, load, loss=nn.functional.mse_loss)
+    common: dict[str, Any] = {"test": data, "loss": nn.functional.mse_loss}
+    server = server_app(METHOD, model, Rules(rounds=1, sites=3), metrics=[mae], **common)
+    out = tmp_path / "out"
+    serve(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, served(server))
+    run = feddyn.load(out, model=model, metrics=[mae])
+    with pytest.raises(feddyn.InputError, match=r"mse_loss existed only in memory.*loss="):
+        run.evaluate(one_device(*data), "server")
+    run = feddyn.load(out, model=model, loss=nn.functional.mse_loss, metrics=[mae])
+    assert run.evaluate(one_device(*data), "server").figures["mae"] == pytest.approx(run.history[-1]["models"]["server"]["mae"])
+    other = feddyn.Metric("mae", lambda output, y: ((output - y).square().sum(), y.numel()), better="lower")
+    again = served(server_app(METHOD, model, Rules(rounds=2, sites=3), metrics=[other], **common))
+    with pytest.raises(feddyn.InputError, match="evaluation"):
+        serve(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, again)
+    with pytest.raises(feddyn.InputError, match="every must be a whole number"):
+        served(server_app(METHOD, model, Rules(rounds=1), every=0, **common))
+
+
+def test_what_cannot_be_deployed_is_refused_and_leaves_nothing(
+    three: Stored, logistic: nn.Module, tmp_path: Path
+) -> None:
+    grid = TownGrid(client_app(METHOD, SGD, logistic, lambda site: three.samples(0)), nodes(tmp_path, 3))
+    server = server_app(feddyn.FedDR(0.1), logistic, Rules(rounds=1), uplink=FOUR)
+    with pytest.raises(feddyn.InputError, match="leave the uplink out"):
+        serve(grid, {"out": str(tmp_path / "out")}, served(server))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_session_that_could_not_begin_leaves_its_record_to_the_next(
+    three: Stored, logistic: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = TownGrid(client_app(METHOD, SGD, logistic, lambda site: three.samples(site["partition-id"])), {})
+    config = {"out": str(tmp_path / "out"), "rounds": 1, "sites": 3}
+    service = served(server_app(METHOD, logistic, Rules(rounds=1)))
+    with monkeypatch.context() as patch:
+        patch.setattr("feddyn.flower.ledger.write", Mock(side_effect=OSError("no space")))
+        with pytest.raises(OSError, match="no space"):
+            serve(grid, config, service)
+    serve(TownGrid(grid.app, nodes(tmp_path, 3)), config, service)
+    assert len(feddyn.load(tmp_path / "out").history) == 1
+
+
+def test_a_letter_that_is_too_large_is_named(three: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+    """Where Flower's grid gives no place to a message, as it does where the SuperLink refuses it for its size."""
+    grid = TownGrid(client_app(METHOD, SGD, logistic, lambda site: three.samples(0)), nodes(tmp_path, 3))
+    grid.push_messages = lambda messages: []  # type: ignore[method-assign]
+    with pytest.raises(feddyn.FeddynError, match=r"refused a letter of 0\.0 MB as too large"):
+        serve(grid, {"out": str(tmp_path / "out")}, served(server_app(METHOD, logistic, Rules(rounds=1, sites=3))))
 
 
 def test_a_directory_is_needed(logistic: nn.Module, tmp_path: Path) -> None:

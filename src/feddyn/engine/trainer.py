@@ -10,7 +10,7 @@ from feddyn.data.population import Population
 from feddyn.engine.store import Store
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
-from feddyn.round.local import Local
+from feddyn.round.local import Local, advice
 from feddyn.round.seeds import device_seeds
 from feddyn.round.sums import ExactSums
 from feddyn.solvers.base import Solver
@@ -160,11 +160,6 @@ class Trainer:
         device, norm = self.population.name(task.devices[first]), float(rows[first].norm())
         words = f"device {device} diverged in round {task.round + 1} (the norm of {what} is {norm:.1e})"
         return DivergenceError(f"{words}; {advice(self.algorithm, self.solver)}")
-
-
-def advice(algorithm: Algorithm, solver: Solver) -> str:
-    """What to try where training diverges, by what the method and the solver say of themselves."""
-    return f"what usually helps: {' or '.join(filter(None, (solver.remedy, algorithm.remedy)))}"
 
 
 def own_state(kept: State) -> State:

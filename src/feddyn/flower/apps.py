@@ -81,15 +81,17 @@ def server_app(
         from torch.nn.functional import cross_entropy
 
         from feddyn.data.population import Population
-        from feddyn.identity import describe, table
+        from feddyn.identity import describe, evaluation_table, table
+        from feddyn.metrics import Evaluation
 
         chosen = loss or cross_entropy
         held = one_device(*test, test=True) if isinstance(test, tuple) else test
         assert held is None or isinstance(held, Population)
-        setting: Setting = {"needs": ["model"], "seed": rules.seed, "algorithm": table(algorithm)}
-        setting |= {"model": {"memory": True, **describe(model)}, "evaluation": {"every": every, "models": ["server"]}}
-        if metrics:
-            setting["evaluation"]["metrics"] = [{"name": one.name, "better": one.better} for one in metrics]
+        needs = ["model", *(["loss"] if chosen is not cross_entropy else []), *(["evaluation"] if metrics else [])]
+        setting: Setting = {"needs": needs, "seed": rules.seed, "algorithm": table(algorithm)}
+        evaluation = evaluation_table(Evaluation(every, ("server",), metrics))
+        setting |= {"model": {"memory": True, **describe(model)}, "evaluation": evaluation}
+        setting |= {"loss": describe(chosen)} if "loss" in needs else {}
         setting |= {name: table(how) for name, how in (("uplink", uplink), ("downlink", downlink)) if how}
         service = Service(algorithm, model, rules, held, chosen, 0.0, metrics, every, setting)
         return service._replace(uplink=uplink, downlink=downlink)
@@ -199,11 +201,10 @@ def serve(grid: Grid, config: Config, service: Service) -> None:
     model = FlatModel(service.model, service.loss)
     judge = Judge(model, service.population, service.weight_decay, service.metrics, service.every)
     setting = {**service.setting, "deployment": {"engine": "flower"}}
+    arithmetic = Arithmetic(service.algorithm, model, service.uplink, service.downlink)
     journal = _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
     status, message = Status.INTERRUPTED, ""
     try:
-        initial = FlatModel(service.model, service.loss)
-        arithmetic = Arithmetic(service.algorithm, initial, service.uplink, service.downlink)
         server = Server(arithmetic, rules, GridPost(grid, rules.poll, rules.welcome), journal)
         if config.get("resync"):
             server.resync([name for name in str(config.get("without", "")).split(",") if name])

@@ -93,8 +93,11 @@ class Journal:
             self.event(kind, **words)
 
     def close(self, status: Status, message: str = "") -> None:
-        """Write down how far the federation is; another session may go on with it."""
-        if self.ledger and not self.models:  # a session that counted nothing
+        """Write down how far the federation is, if it was begun; another session may go on with it."""
+        if self.ledger is None:
+            self.record.release()
+            return
+        if not self.models:  # a session that counted nothing
             self.models = {"server": torch.from_numpy(self.ledger.vectors["theta"].copy())}
         summary = {
             "key": key(self.setting),

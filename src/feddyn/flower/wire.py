@@ -15,6 +15,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.superlink.grid.inmemory_grid import InMemoryGrid
 
+from feddyn.errors import FeddynError
 from feddyn.flower.letters import Array, BadLetterError, Letter
 from feddyn.flower.post import Post
 
@@ -96,11 +97,17 @@ class GridPost(Post):
 
     def _send(self, letters: Mapping[int, Letter], seconds: float) -> Iterator[tuple[int, Letter | None]]:
         end = time.monotonic() + seconds
-        messages = [_message(node, letter, seconds) for node, letter in letters.items()]
         waiting: dict[str, int] = {}
-        for node, sent in zip(letters, self.grid.push_messages(messages), strict=True):
-            if sent:
-                waiting[sent] = node
+        for node, letter in letters.items():  # one by one, so that no more than one copy of the model is on its way
+            sent = list(self.grid.push_messages([_message(node, letter, seconds)]))
+            if not sent and not self._simulated:
+                size = self.weigh(letter) / 1e6
+                raise FeddynError(
+                    f"the SuperLink refused a letter of {size:.1f} MB as too large: raise what it and the proxy before "
+                    "it let through (client_max_body_size in nginx.conf)"
+                )
+            if sent and sent[0]:
+                waiting[sent[0]] = node
             else:
                 yield node, None
         while waiting and time.monotonic() < end:

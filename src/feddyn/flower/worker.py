@@ -15,7 +15,7 @@ from feddyn.flower.broadcasts import START
 from feddyn.flower.device import Trained
 from feddyn.flower.letters import BadLetterError, Vectors, beside, message, own, together
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.round.local import Local
+from feddyn.round.local import Local, advice
 from feddyn.round.rehearsal import confined, try_out
 from feddyn.round.seeds import device_seeds
 from feddyn.solvers.base import Solve
@@ -24,7 +24,6 @@ from feddyn.wire.base import Compressor, models_broadcast
 from feddyn.wire.common import common, hear, unmoved
 from feddyn.wire.uplink import Uplink
 
-HELP = "what usually helps: a smaller lr, lr_decay below 1, clip, or for FedDyn a larger alpha"
 UNSENT, MOVED = "unsent", "moved."
 """What a site keeps beside the method's state: what of its uploads was not sent, and w - theta^0 as it heard it."""
 
@@ -92,16 +91,23 @@ class SiteWorker:
             found, gradients = local.solve(problem, round, [0], [number])
             text = None
             if self.uplink is not None:
-                _finite({"theta": found.theta}, round)
+                self._finite({"theta": found.theta}, round)
                 seeds = device_seeds(seed, "uplink", round, [number]).tolist()
                 reference = self.uplink.reference(sent, kept, problem.start, found.path)
                 seen, unsent, _, (text,) = self.uplink.send(reference, found.theta, more.get(UNSENT), seeds)
                 found, more = found._replace(theta=seen), more | ({UNSENT: unsent} if self.uplink.feedback else {})
             after, upload = self.algorithm.report(sent, kept, share, found)
-        new = together(_finite(after, round), _finite(more, round))
+        new = together(self._finite(after, round), self._finite(more, round))
         if text is None:
-            return Trained(new, _finite(upload, round), gradients)
+            return Trained(new, self._finite(upload, round), gradients)
         return Trained(new, {MESSAGE: message(text)}, gradients, self._path(found))
+
+    def _finite(self, state: State, round: int) -> Vectors:
+        """Vectors to keep or to send, without the axis of a stack."""
+        if not all(bool(vector.isfinite().all()) for vector in state.values()):
+            words = f"training diverged in round {round + 1}: what this site found is not finite"
+            raise DivergenceError(f"{words}; {advice(self.algorithm, self.solver)}")
+        return arrays({name: vector.reshape(-1) for name, vector in state.items()})
 
     def _path(self, found: Solution) -> float | None:
         """What the server needs beside a message."""
@@ -127,10 +133,3 @@ class SiteWorker:
 
     def _placed(self, vectors: Vectors) -> State:
         return {name: vector.to(self.model.theta.device) for name, vector in tensors(vectors).items()}
-
-
-def _finite(state: State, round: int) -> Vectors:
-    """Vectors to keep or to send, without the axis of a stack."""
-    if not all(bool(vector.isfinite().all()) for vector in state.values()):
-        raise DivergenceError(f"training diverged in round {round + 1}: what this site found is not finite; {HELP}")
-    return arrays({name: vector.reshape(-1) for name, vector in state.items()})

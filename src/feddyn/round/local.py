@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from feddyn.algorithms.base import Problem, Solution
+from feddyn.algorithms.base import Algorithm, Problem, Solution
 from feddyn.data.population import Population
 from feddyn.data.transforms import Images, Tokens
 from feddyn.errors import InputError
@@ -90,3 +90,8 @@ def _default_generator(device: torch.device) -> torch.Generator:
     if device.type != "cuda":
         return torch.default_generator
     return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+
+
+def advice(algorithm: Algorithm, solver: Solver) -> str:
+    """What to try where training diverges, by what the method and the solver say of themselves."""
+    return f"what usually helps: {' or '.join(filter(None, (solver.remedy, algorithm.remedy)))}"

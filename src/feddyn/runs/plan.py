@@ -14,8 +14,8 @@ from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.identity import describe, fields_of, table
-from feddyn.metrics import Evaluation, Metric, Patience, Target
+from feddyn.identity import describe, evaluation_table, fields_of, table
+from feddyn.metrics import Evaluation, Patience, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
 from feddyn.round.participation import Participation, Sampler
@@ -122,7 +122,7 @@ class Plan:
             "stack": stack,
             **({"links": fields_of(self.links)} if self.links else {}),
             **{name: table(how) for name in ("uplink", "downlink") if (how := getattr(self, name))},
-            "evaluation": self._evaluation(),
+            "evaluation": evaluation_table(self.evaluation),
         }
         if (where := device_of(self.model)) != "cpu":
             parts["device"] = where
@@ -141,16 +141,6 @@ class Plan:
         needs += ["evaluation"] if any("source" not in metric for metric in own) else []
         return {"needs": needs, **parts} if needs else parts
 
-    def _evaluation(self) -> dict[str, Any]:
-        """What is not the default stands there only where it is asked for."""
-        evaluation = self.evaluation
-        found: dict[str, Any] = {"every": evaluation.every, "models": list(evaluation.models)}
-        if evaluation.metrics:
-            found["metrics"] = [
-                {"name": metric.name, "better": metric.better, **_code(metric)} for metric in evaluation.metrics
-            ]
-        return found | ({"devices": True} if evaluation.devices else {})
-
 
 def device_of(model: nn.Module) -> str:
     """The torch device of a model's parameters."""
@@ -160,11 +150,6 @@ def device_of(model: nn.Module) -> str:
 def _inside(schedule: object) -> bool:
     """Whether a solver's schedule exists only in memory."""
     return isinstance(schedule, dict) and "sha256" in schedule
-
-
-def _code(metric: Metric) -> dict[str, Any]:
-    """What a metric of one's own computes, by its hash."""
-    return {key: value for key, value in describe((metric.sums, metric.finish)).items() if key != "name"}
 
 
 def require_fitting(

@@ -16,12 +16,12 @@ from feddyn.engine.executors.ranks import group
 from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers
 from feddyn.engine.shield import shielded
-from feddyn.engine.trainer import advice
 from feddyn.errors import DivergenceError, FeddynError, InputError
 from feddyn.metrics import Figures, spread
 from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
 from feddyn.records.lines import COUNTS
+from feddyn.round.local import advice
 from feddyn.round.participation import Sampler
 from feddyn.runs.parts import Parts, describe_inputs
 from feddyn.runs.plan import Plan
