@@ -1,10 +1,14 @@
 """What a newcomer writes first, and the sentence that helps: each of these was met."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from feddyn.cli import cli
+from feddyn.cli.show import Place
 from tests.cli.test_run import COMPARISON, SINGLE, call
 
 
@@ -104,6 +108,23 @@ def test_a_folder_says_what_is_in_it(monkeypatch: pytest.MonkeyPatch, capsys: py
     summary.write_text(json.dumps({**json.loads(summary.read_text()), "status": "interrupted"}))
     assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 2
     assert "has the record of a run already: go on with it (feddyn resume" in capsys.readouterr().err
+
+
+def test_every_path_may_begin_with_a_tilde() -> None:
+    """Also those of --to=~/model.pt, which shells leave as they are."""
+
+    def paths(command: click.Command) -> Iterator[click.Path]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                yield from paths(found)
+        yield from (parameter.type for parameter in command.params if isinstance(parameter.type, click.Path))
+
+    found = list(paths(cli))
+    assert len(found) > 25
+    assert all(isinstance(path, Place) for path in found)
 
 
 def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

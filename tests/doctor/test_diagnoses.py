@@ -171,6 +171,23 @@ def test_few_rounds_say_little() -> None:
         diagnose(empty)
 
 
+@pytest.mark.parametrize("missing", [("norms",), ("devices",), ("devices", "norms", "broadcast"), ("models",)])
+def test_what_a_record_need_not_have_is_not_needed(missing: tuple[str, ...]) -> None:
+    """A deployment's lines do not say how far devices moved; old ones say even less."""
+    found = run(alpha=None, rounds=20, clip=0.02)
+    lines = [{key: value for key, value in line.items() if key not in missing} for line in found.history]
+    told = [finding.name for finding in diagnose(replace(found, history=lines)).findings]
+    assert ("clip" in told) == ("devices" not in missing)
+
+
+def test_no_clip_is_found_where_the_step_follows_a_schedule() -> None:
+    """The step sizes of a schedule are not in the setting."""
+    found = run(alpha=None, rounds=20, clip=0.02)
+    solver = {**found.setting["solver"], "schedule": {"name": "cosine"}}
+    told = diagnose(replace(found, setting={**found.setting, "solver": solver})).findings
+    assert "clip" not in [finding.name for finding in told]
+
+
 def test_records_in_the_repository_are_sound() -> None:
     """Long runs of the paper's settings: at most a plateau, where they went on after they had converged."""
     folder = Path(__file__).parents[2] / "docs" / "results" / "records"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -114,7 +115,7 @@ def test_a_record_says_which_loss_and_metrics_it_was_made_with(three: Stored, tm
     data = three.x, three.y.double()
     mae = feddyn.Metric("mae", lambda output, y: ((output - y).abs().sum(), y.numel()), better="lower")
 
-    def load(site: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    def load(site: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         x, y = three.samples(site["partition-id"])
         return x, y.double()
 
@@ -127,7 +128,9 @@ def test_a_record_says_which_loss_and_metrics_it_was_made_with(three: Stored, tm
     with pytest.raises(feddyn.InputError, match=r"mse_loss existed only in memory.*loss="):
         run.evaluate(one_device(*data), "server")
     run = feddyn.load(out, model=model, loss=nn.functional.mse_loss, metrics=[mae])
-    assert run.evaluate(one_device(*data), "server").figures["mae"] == pytest.approx(run.history[-1]["models"]["server"]["mae"])
+    assert run.evaluate(one_device(*data), "server").figures["mae"] == pytest.approx(
+        run.history[-1]["models"]["server"]["mae"]
+    )
     other = feddyn.Metric("mae", lambda output, y: ((output - y).square().sum(), y.numel()), better="lower")
     again = served(server_app(METHOD, model, Rules(rounds=2, sites=3), metrics=[other], **common))
     with pytest.raises(feddyn.InputError, match="evaluation"):

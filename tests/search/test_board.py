@@ -108,6 +108,22 @@ def test_the_best_candidate_runs_with_every_seed(played: tuple[Board, Path]) -> 
     assert all(feddyn.load(job.path).setting["seed"] == 1000 for job in board.tuning(contest, "FedDyn"))
 
 
+def test_a_board_may_search_values_that_are_no_numbers(tmp_path: Path) -> None:
+    """FedSplit's two means, which have neither an order nor an edge."""
+    text = {
+        "label": "split",
+        "algorithm": {"name": "fedsplit", "step": 10.0},
+        "space": {"algorithm.mean": ["act", "all"]},
+    }
+    board = read(document(seeds=[3], method=[text]), tmp_path / "out", tmp_path)
+    for _ in play(board, started(OPTIONS), tmp_path):
+        pass
+    shown = page(board, [standings(board, contest) for contest in board.contests])
+    assert "algorithm.mean in act, all" in shown
+    assert "| mean a" in shown
+    assert "smallest or the largest" not in shown
+
+
 def test_what_is_reached_at_so_many_bytes_is_on_the_line_between_evaluations(played: tuple[Board, Path]) -> None:
     """Halfway between the evaluations of rounds 4 and 6 it is their mean; a byte less than all is all but the end."""
     board, _ = played

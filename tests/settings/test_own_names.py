@@ -45,7 +45,7 @@ from feddyn import Population, Solution
 
 class Descent:
     """So many steps along the whole gradient."""
-    walks = False
+    reports_path = False
     def __init__(self, lr: float, steps: int = 3, pause: float = 0.0):
         self.lr, self.steps, self.pause = lr, steps, pause
     def __call__(self, problem, work):

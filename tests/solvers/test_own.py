@@ -24,7 +24,8 @@ class Careful:
 
     weight_decay: float
     note: str | None = None
-    walks = False
+    reports_path = False
+    remedy = "more care"
 
     def check(self, problem: feddyn.Problem) -> None:
         if problem.center is None:
@@ -57,6 +58,7 @@ def test_a_plan_wraps_once_and_describes_what_it_was_given(logistic: nn.Module, 
         assert plan.solver is given
         assert plan.local_solver is plan.local_solver
         assert plan.setting()["solver"] == {"memory": True, **describe(given), **fields}
+        assert plan.local_solver.remedy == getattr(given, "remedy", "smaller steps")
         assert plan.local_solver.weight_decay == fields.get("weight_decay", 0.0)
 
 

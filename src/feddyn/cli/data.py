@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from feddyn.cli.completion import data_sets
-from feddyn.cli.show import download_bar, new, say, show
+from feddyn.cli.show import Place, download_bar, new, say, show
 from feddyn.errors import FeddynError
 from feddyn.views.tables import Table
 
@@ -56,7 +56,7 @@ def check(name: str) -> None:
 
 
 @data.command("import")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=Place())
 def import_data(folder: Path) -> None:
     """Take the published files that lie below FOLDER: archives, or unpacked as torchvision and Debian do."""
     from feddyn.data.datasets import sources
@@ -80,8 +80,8 @@ def import_data(folder: Path) -> None:
 @click.option("--shards", type=int, multiple=True, help="So many shards of one class a device (McMahan).")
 @click.option("--sigma", type=float, default=0.0, help="Lognormal sizes, for --iid and --dirichlet.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--save", type=click.Path(path_type=Path), help="Save the split as a small file (with one split only).")
-@click.option("--out", type=click.Path(path_type=Path), help="A new directory for the pictures (default: under runs/).")
+@click.option("--save", type=Place(), help="Save the split as a small file (with one split only).")
+@click.option("--out", type=Place(), help="A new directory for the pictures (default: under runs/).")
 def partition(
     name: str,
     devices: int,

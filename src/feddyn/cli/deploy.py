@@ -6,7 +6,7 @@ import click
 
 from feddyn.cli.completion import settings_files
 from feddyn.cli.data import provide
-from feddyn.cli.show import new, say, show
+from feddyn.cli.show import Place, new, say, show
 from feddyn.errors import InputError
 
 
@@ -16,8 +16,8 @@ def deploy() -> None:
 
 
 @deploy.command("init")
-@click.argument("file", type=click.Path(path_type=Path), shell_complete=settings_files)
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("file", type=Place(), shell_complete=settings_files)
+@click.argument("directory", type=Place())
 @click.option("--sites", default="3", help="How many sites (site-0, site-1, ...), or their names, with commas.")
 @click.option("--address", default="127.0.0.1", help="Name or IPv4 address by which sites reach the server.")
 @click.option("--port", default=8443, type=click.IntRange(1, 65535), help="The port that sites reach.")
@@ -43,8 +43,8 @@ def init_deployment(
 
 
 @deploy.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=settings_files)
-@click.option("--out", type=click.Path(path_type=Path), help="A new directory (default: under runs/).")
+@click.argument("file", required=False, type=Place(), shell_complete=settings_files)
+@click.option("--out", type=Place(), help="A new directory (default: under runs/).")
 @click.option("--rounds", type=click.IntRange(min=1), help="How many rounds (default: the setting's).")
 @click.option("--kill-after", default=3, help="Kill the server's app after this round (0: never).")
 @click.option("--warm/--stock", default=True, help="Warm client processes, or Flower's own.")
@@ -61,7 +61,7 @@ def demo(file: Path | None, out: Path | None, rounds: int | None, kill_after: in
 
 
 @deploy.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place())
 def status(directory: Path) -> None:
     """How far the federation in DIRECTORY is, and its sites."""
     from feddyn.deploy.status import status as found

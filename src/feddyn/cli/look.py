@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from feddyn.cli.completion import records, single_records
-from feddyn.cli.show import say, show
+from feddyn.cli.show import Place, say, show
 from feddyn.doctor.diagnosis import diagnose
 from feddyn.errors import InputError
 from feddyn.records.reader import RunRecord, find, read
@@ -32,7 +32,7 @@ def one_record(directory: Path) -> RunRecord:
 
 
 @click.command("show")
-@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
+@click.argument("directory", type=Place(), shell_complete=single_records)
 @click.option("--devices", is_flag=True, help="Also list the devices, those with the worst figures first.")
 def show_run(directory: Path, devices: bool) -> None:
     """Describe the run whose record is in DIRECTORY: what was run, and what came of it."""
@@ -46,14 +46,12 @@ def show_run(directory: Path, devices: bool) -> None:
 
 
 @click.command()
-@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path), shell_complete=records)
+@click.argument("directories", nargs=-1, required=True, type=Place(), shell_complete=records)
 @click.option("--metric", help="What is compared (default: what counts for the first run).")
 @click.option("--model", type=click.Choice(["server", "active", "all"]), help="Of which model.")
 @click.option("--target", type=float, help="Count what was sent until this figure was reached.")
 @click.option("--over", type=click.Choice(list(AXES)), default="round", show_default=True, help="The plot's x axis.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="A file for the plot (.png, .pdf) or the table (.md, .csv)."
-)
+@click.option("--out", type=Place(), help="A file for the plot (.png, .pdf) or the table (.md, .csv).")
 def compare(
     directories: Sequence[Path],
     metric: str | None,
@@ -83,7 +81,7 @@ def compare(
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
+@click.argument("directory", type=Place(), shell_complete=single_records)
 def doctor(directory: Path) -> None:
     """Say what is going on in the run whose record is in DIRECTORY, by which figures, and what to try."""
     for line in str(diagnose(one_record(directory))).splitlines():

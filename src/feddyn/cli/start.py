@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from feddyn.cli.show import say
+from feddyn.cli.show import Place, say
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=Place())
 def init(directory: Path) -> None:
     """Write a start into DIRECTORY: a setting with comments, a model, a metric and a small table; it runs as it is."""
     from feddyn.settings.starter import write

@@ -8,7 +8,7 @@ import click
 from feddyn.cli.completion import single_records
 from feddyn.cli.data import provide
 from feddyn.cli.look import one_record
-from feddyn.cli.show import say, show
+from feddyn.cli.show import Place, say, show
 from feddyn.views.naming import whose
 from feddyn.views.portrait import devices as devices_table
 from feddyn.views.tables import Table, figure
@@ -17,11 +17,11 @@ MODELS = click.Choice(["server", "active", "all", "best"])
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
+@click.argument("directory", type=Place(), shell_complete=single_records)
 @click.option(
     "--data", "named", metavar="FILE|NAME", help="Rows or arrays in a file, or a data set (default: its own)."
 )
-@click.option("--csv", type=click.Path(path_type=Path), help="Write the figures of every device to a CSV file.")
+@click.option("--csv", type=Place(), help="Write the figures of every device to a CSV file.")
 @click.option("--model", type=MODELS, help="Which model (default: the one that counts).")
 def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -> None:
     """Evaluate the trained model of the run in DIRECTORY on other data: all of it, each device's, and their spread.
@@ -56,8 +56,8 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), shell_complete=single_records)
-@click.option("--to", required=True, type=click.Path(path_type=Path), help="A new file: .pt, .safetensors or .onnx.")
+@click.argument("directory", type=Place(), shell_complete=single_records)
+@click.option("--to", required=True, type=Place(), help="A new file: .pt, .safetensors or .onnx.")
 @click.option("--model", type=MODELS, help="Which model (default: the one that counts).")
 def export(directory: Path, to: Path, model: Any) -> None:
     """Write the trained model of the run in DIRECTORY to a file for others.

@@ -85,7 +85,7 @@ def growing_states(evidence: Evidence) -> Finding | None:
 def drift(evidence: Evidence) -> Finding | None:
     """Devices that go their own way, round after round."""
     drifts, norms = evidence.series("devices", "drift"), evidence.series("norms", "theta")
-    if not evidence.long or len(drifts) != len(norms) or min(norms) == 0:
+    if not evidence.long or not norms or len(drifts) != len(norms) or min(norms) == 0:
         return None
     shares = [way / norm for way, norm in zip(drifts, norms, strict=True)]
     (before, now), (_, share) = early_late(drifts), early_late(shares)
@@ -104,9 +104,11 @@ def clip(evidence: Evidence) -> Finding | None:
     """Steps that are cut short. A device that takes n steps of lr, none longer than the clip, gets lr * n * clip far at
     most; the part of it that devices really get is the least that their steps have of the clip on average."""
     solver, steps = evidence.table("solver"), evidence.steps
-    if not isinstance(solver.get("clip"), int | float) or not steps or not evidence.long:
+    if not isinstance(solver.get("clip"), int | float) or "schedule" in solver or not steps or not evidence.long:
         return None
     late = evidence.lines[len(evidence.lines) // 2 :]
+    if not all("drift" in line.get("devices", {}) for line in late):  # as in deployments, where nobody knows
+        return None
     ways = [line["devices"]["drift"] / (evidence.rate(line["round"] - 1) * steps * solver["clip"]) for line in late]
     share = sum(ways) / len(ways)
     if share < CLIPPED:
@@ -128,7 +130,7 @@ def dominance(evidence: Evidence) -> Finding | None:
     work = {device: count * (sizes[device] if sizes else 1) for device, count in times.items()}
     device = max(work, key=lambda k: work[k])
     share = work[device] / sum(work.values())
-    if share < DOMINATES or len(evidence.ever_active) == 1 == evidence.devices:
+    if share < DOMINATES:
         return None
     figures = {"its part of the training": f"{share:.0%}", "active": f"{times[device]} of {len(evidence.lines)} rounds"}
     if sizes:

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from feddyn.metrics import Better, reaches, worst_tenth
 from feddyn.records.layout import Status
@@ -11,6 +12,7 @@ from feddyn.records.reader import RunRecord
 from feddyn.reports.provenance import provenance
 from feddyn.search.board import TAIL, Board, Contest, finished, level
 from feddyn.search.space import grid
+from feddyn.views.differences import words
 from feddyn.views.tables import Table, duration, figure, volume
 
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -80,7 +82,7 @@ def standings(board: Board, contest: Contest) -> list[Standing]:
             tried = dict(_lists(contest.methods[label].space))
             names = [key.partition(".")[2] for key in tuned]
             short = {key: key if names.count(name) > 1 else name for key, name in zip(tuned, names, strict=True)}
-            said = [f"{short[key]} {v:g}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
+            said = [f"{short[key]} {words(key, v)}{_edge(v, tried.get(key, []))}" for key, v in tuned.items()]
             found.append(Standing(label, ", ".join(said) or "-", board.model, ended))
     up = _better(found) == "higher"
 
@@ -150,7 +152,7 @@ def space(board: Board) -> Table:
     """What was searched for every method, the same in every setting."""
     rows = []
     for label, method in board.contests[0].methods.items():
-        lists = [f"{key} in {', '.join(f'{value:g}' for value in values)}" for key, values in _lists(method.space)]
+        lists = [f"{key} in {words(key, values)}" for key, values in _lists(method.space)]
         rows.append([label, "; ".join(lists) or "nothing", str(len(grid(method)))])
     title = f"the search space: at most {board.trials} candidates of each method, all with the seed {board.tuning_seed}"
     return Table(title, ["method", "values", "candidates"], rows)
@@ -171,13 +173,14 @@ def page(board: Board, results: Sequence[Sequence[Standing]]) -> str:
     return "\n".join([words, *(each.markdown() for each in tables)])
 
 
-def _lists(space: Mapping[str, object]) -> list[tuple[str, list[float]]]:
+def _lists(space: Mapping[str, object]) -> list[tuple[str, list[Any]]]:
     return [(key, values) for key, values in space.items() if isinstance(values, list)]
 
 
-def _edge(value: float, tried: Sequence[float]) -> str:
-    """A star where the best of several values is the last one to one side: beyond it might be a better one."""
-    return "*" if len(tried) > 2 and value in (min(tried), max(tried)) else ""
+def _edge(value: object, tried: Sequence[Any]) -> str:
+    """A star where the best of several numbers is the last one to one side: beyond it might be a better one."""
+    numbers = len(tried) > 2 and all(isinstance(one, int | float) for one in tried)
+    return "*" if numbers and value in (min(tried), max(tried)) else ""
 
 
 def _better(found: Sequence[Standing]) -> Better:

@@ -40,7 +40,7 @@ def export(model: nn.Module, transform: Transform | None, inputs: Mapping[str, A
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it, or choose another one")
     try:
-        WRITERS[path.suffix](Whole(model, transform), inputs, path)
+        WRITERS[path.suffix](Whole(model, transform).cpu(), inputs, path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
     return path
@@ -71,7 +71,7 @@ def _onnx(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.onnx.export(
-                whole.cpu(),
+                whole,
                 (example,),
                 path,
                 dynamo=True,

@@ -11,14 +11,14 @@ from feddyn.solvers.work import Work
 class Own(Solver):
     """A function, or an object that can be called, as a `Solver`.
 
-    It may have a `weight_decay`, which is part of the objective that is reported, a method `check(problem)` that
-    refuses what it cannot solve, and `walks = False` if it does not report a path.
+    It may have what a `Solver` has, under the same names: `weight_decay`, `reports_path`, `in_steps`, `remedy`, and a
+    method `check(problem)`.
     """
 
     def __init__(self, solve: Solve):
         self.solve = solve
-        self.weight_decay = getattr(solve, "weight_decay", 0.0)
-        self.reports_path = getattr(solve, "walks", True)
+        for name in ("weight_decay", "reports_path", "in_steps", "remedy"):
+            setattr(self, name, getattr(solve, name, getattr(Solver, name)))
 
     @property
     def name(self) -> str:
