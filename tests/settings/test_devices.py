@@ -1,6 +1,7 @@
 """Where a setting computes. There is no GPU here: what is said without one, and that the name gets where it belongs."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -63,6 +64,14 @@ def test_the_cpu_is_not_mentioned_and_another_device_is() -> None:
     assert "device" not in plain.setting()
     assert device_of(plain.model) == "cpu"
     assert device_of(torch.nn.Linear(2, 2, device="meta")) == "meta"
+
+
+def test_ranks_on_a_gpu_each_have_the_same_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each computes on a device of its own: torchrun's second process on a machine on cuda:1."""
+    model = Mock(parameters=lambda: iter([Mock(device=torch.device("cuda:1"))]))
+    for current, name in ((1, "cuda"), (0, "cuda:1")):
+        monkeypatch.setattr("torch.cuda.current_device", lambda current=current: current)
+        assert device_of(model) == name
 
 
 def test_the_model_goes_where_the_setting_says(monkeypatch: pytest.MonkeyPatch) -> None:

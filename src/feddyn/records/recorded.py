@@ -33,8 +33,8 @@ class Recorded(ABC):
     @property
     def headline(self) -> tuple[str, str]:
         """The model and the metric that count."""
-        lines = self.evaluated
-        return headline(self.setting, lines[-1]["models"] if lines else self.initial)
+        last = next((line["models"] for line in reversed(self.history) if "models" in line), self.initial)
+        return headline(self.setting, last)
 
     @property
     def better(self) -> Better:
@@ -94,8 +94,8 @@ class Recorded(ABC):
 
     def first_at(self, value: float) -> Mapping[str, Any] | None:
         """The first evaluated round in which the figure that counts is as good as a value."""
-        pairs = zip(self.evaluated, self.figures, strict=True)
-        return next((line for line, figure in pairs if reaches(figure, value, self.better)), None)
+        pairs, better = zip(self.evaluated, self.figures, strict=True), self.better
+        return next((line for line, figure in pairs if reaches(figure, value, better)), None)
 
 
 def dotted(line: Mapping[str, Any]) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from feddyn.algorithms.base import Algorithm
@@ -143,8 +144,10 @@ class Plan:
 
 
 def device_of(model: nn.Module) -> str:
-    """The torch device of a model's parameters."""
-    return str(next(model.parameters()).device)
+    """The torch device of a model's parameters; where it is the process's own CUDA device, of which every rank has
+    another one, without its number."""
+    found = next(model.parameters()).device
+    return "cuda" if found.type == "cuda" and found.index == torch.cuda.current_device() else str(found)
 
 
 def _inside(schedule: object) -> bool:

@@ -65,6 +65,7 @@ class Board:
     tuning_seed: int
     model: str
     first: str
+    _tuned: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def tuning(self, contest: Contest, label: str) -> list[Job]:
         """The candidates of a method."""
@@ -79,7 +80,9 @@ class Board:
 
     def tuned(self, contest: Contest, label: str) -> dict[str, Any] | None:
         """The values that a method was tuned to, by the records of its candidates or, where these were left away, by
-        what was kept of them; None: not all were tried."""
+        what was kept of them; None: not all were tried. Candidates that have all ended are read once."""
+        if (contest.name, label) in self._tuned:
+            return self._tuned[contest.name, label]
         if not (self.home(contest) / TUNING).exists():
             return read_tuned(self.home(contest), self.model).get(label)
         tried = [(job.candidate.changes, finished(job.path)) for job in self.tuning(contest, label)]
@@ -88,10 +91,12 @@ class Board:
             return None
         levels = [(level(record, self.model), changes) for changes, record in known]
         sound = [(value, changes) for value, changes in levels if not math.isnan(value)]
-        if not sound:  # all diverged, and so will the first one
-            return known[0][0]
-        top = best([value for value, _ in sound], known[0][1].better)
-        return next(changes for value, changes in sound if value == top)
+        chosen = known[0][0]
+        if sound:  # otherwise all diverged, and so will the first one
+            top = best([value for value, _ in sound], known[0][1].better)
+            chosen = next(changes for value, changes in sound if value == top)
+        self._tuned[contest.name, label] = chosen
+        return chosen
 
     def keep_tuned(self) -> None:
         """Write down beside the runs of every setting what its methods were tuned to."""

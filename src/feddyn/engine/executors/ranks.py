@@ -31,7 +31,10 @@ class Ranks(Group):
     def __init__(self) -> None:
         if not dist.is_initialized():
             # device states and control are on the CPU whatever the model is on
-            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            backend = "gloo"
+            if torch.cuda.is_available():
+                backend = "cpu:gloo,cuda:nccl"
+                torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
             dist.init_process_group(backend, timeout=timedelta(hours=2))
             atexit.register(dist.destroy_process_group)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
