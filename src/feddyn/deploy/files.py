@@ -61,9 +61,9 @@ def init(
         place = directory / "sites" / name
         port = ports.runtime + (number if one_machine else 0)
         _site(place, {**words, "name": name, "number": number, "runtime": port})
-        for key, folder in (("site.pub", directory / "server" / "sites"),):
-            folder.mkdir(exist_ok=True)
-            shutil.copy(place / key, folder / f"{name}.pub")
+        keys = directory / "server" / "sites"
+        keys.mkdir(exist_ok=True)
+        shutil.copy(place / "site.pub", keys / f"{name}.pub")
         shutil.copy(directory / "server" / "ca.crt", place / "ca.crt")
     _write(directory / "Dockerfile", "Dockerfile", words)
     _write(directory / "README.md", "README.md", words)

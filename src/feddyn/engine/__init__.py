@@ -1,1 +1,1 @@
-"""One round of a federation: who is active, who trains whom, exact sums, device states, evaluation."""
+"""A federation on one machine or many: who trains whom, device states, links, and the processes that do the work."""

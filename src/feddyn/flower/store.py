@@ -61,14 +61,6 @@ class DeviceStore:
                 file.unlink(missing_ok=True)
         return vectors
 
-    @property
-    def tickets(self) -> list[str]:
-        """The tickets of all states that are kept."""
-        if not self.directory.is_dir():
-            return []
-        names = (file.name.removesuffix(SUFFIX) for file in self.directory.iterdir())
-        return sorted(name for name in names if TICKET.fullmatch(name))
-
     def _file(self, ticket: str) -> Path:
         return self.directory / f"{ticket}{SUFFIX}"
 

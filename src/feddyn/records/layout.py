@@ -5,7 +5,7 @@ code/               the source files outside of feddyn that the setting names, i
 rounds.jsonl        a line a round; the same bits for equal settings
 timings.jsonl       everything that differs between two equal runs
 summary.json        how it ended
-models.safetensors  the three flat vectors after the last round
+models.safetensors  the flat vectors after the last round, and that of the best round
 state_dict.safetensors  the model that counts, by the names of its parameters
 inputs.json         how samples became the model's input
 devices.json        if it was asked for, the last figures of the server's model on each device's own samples

@@ -14,6 +14,7 @@ from feddyn.solvers.order import Seeds, hashes
 Purpose: TypeAlias = Literal[
     "participation", "batches", "layers", "model", "links", "effort", "offline", "uplink", "downlink"
 ]
+"""What random numbers are for. The place in this list is a part of their seed: new ones go to its end."""
 _KEYS: dict[Purpose, int] = {purpose: number for number, purpose in enumerate(get_args(Purpose))}
 
 

@@ -5,18 +5,15 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
 
 from feddyn.errors import Interrupted
 from feddyn.records.layout import Line, Status
 from feddyn.runs.run import Run
+from feddyn.runs.simulation import Simulation
 from feddyn.views.progress import figure, progress, watched
 
-if TYPE_CHECKING:
-    from feddyn.runs.simulation import Simulation
 
-
-def follow(simulation: "Simulation", shown: bool | None, callback: Callable[[Line], object] | None) -> Run:
+def follow(simulation: Simulation, shown: bool | None, callback: Callable[[Line], object] | None) -> Run:
     """Run what has not ended. Where it is interrupted, what there is so far is in the exception's `run`.
 
     shown: with progress on standard error (None: where there is a terminal or a notebook). callback: called with a copy

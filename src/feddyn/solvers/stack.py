@@ -96,7 +96,7 @@ class StackedWork:
         most = max(total_steps(int(size), epochs, steps, width) for size in sizes)
         if most * len(sizes) * width > PLANNED:
             raise InputError(
-                f"SGD: {most} steps of {width} samples on {len(sizes)} devices cannot be planned at once (at most "
+                f"{most} steps of {width} samples on {len(sizes)} devices cannot be planned at once (at most "
                 f"{PLANNED} samples): use fewer epochs or steps a round, or a smaller stack"
             )
         per_epoch = -(-sizes // width)

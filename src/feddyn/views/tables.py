@@ -1,4 +1,4 @@
-"""Tables: what was transmitted until a target was reached."""
+"""Tables, how they are shown and saved, and how numbers, times and sizes are written in them."""
 
 import csv
 import io
