@@ -24,12 +24,13 @@ from feddyn.errors import InputError, nearest
 from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.reader import RunRecord, find
 from feddyn.reports.curves import curves_over_rounds
-from feddyn.reports.leaderboard import Standing, page, summary
-from feddyn.reports.leaderboard import standings as standings_of
+from feddyn.reports.leaderboard import page, summary
 from feddyn.reports.paper import Comparison, Count, compared, table
 from feddyn.reports.provenance import provenance
 from feddyn.reports.records import entries
 from feddyn.reports.report import gather
+from feddyn.reports.standings import Standing
+from feddyn.reports.standings import standings as standings_of
 from feddyn.reports.study import verdicts
 from feddyn.search.board import Board, Contest, read
 from feddyn.settings.documents import read as read_document

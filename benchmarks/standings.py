@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from feddyn.reports.leaderboard import Standing, table
+from feddyn.reports.leaderboard import table
+from feddyn.reports.standings import Standing
 from feddyn.search.board import Contest
 from feddyn.views.drawing import COLORS, figure, legend
 from feddyn.views.tables import Table

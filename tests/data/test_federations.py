@@ -133,6 +133,18 @@ def test_images_are_normalised_by_channel() -> None:
         assert torch.allclose(out[:, c], (x[:, c].double() / 255 - mean) / std)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_pixels_are_not_normalised_in_place(dtype: torch.dtype) -> None:
+    """Pixels that come in the model's type are the caller's own, and are visited again."""
+    bytes_ = torch.arange(48, dtype=torch.uint8).view(1, 3, 4, 4)
+    x = bytes_.to(dtype)
+    transform = Images((0.5, 0.4, 0.3), (0.1, 0.2, 0.3))
+    for _ in range(2):
+        for kind in (torch.float32, torch.float64):
+            assert torch.allclose(transform(x, kind), transform(bytes_, kind), rtol=0, atol=1e-6)
+    assert torch.equal(x, bytes_.to(dtype))
+
+
 def test_augmentation_flips_and_crops() -> None:
     """Every output is its input, flipped or not, moved by up to 4 pixels with zeros coming in; half are flipped, half
     are cropped, independently; and it is seeded."""

@@ -176,9 +176,17 @@ def test_a_run_that_two_experiments_share_is_complete_for_both(tmp_path: Path) -
     assert (both.state, both.complete) == (f"at round 1 of {ROUNDS}", False)
 
 
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
 def start_or_die(plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
+    begun = directory.parent / "begun"
     if "fedavg" in directory.name:
+        begun.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    wait_for(begun)  # or FedAvg might be left for the process of the test itself
     return start(plan, directory, label)
 
 
@@ -211,17 +219,22 @@ def test_runs_side_by_side_are_the_same_runs(tmp_path: Path) -> None:
 
 
 def start_and_wait(side_by_side: int, plan: Plan, directory: Path, label: str) -> tuple[Run, Lines]:
-    """FedDyn beside others: a round, and then nothing until it is ended."""
+    """FedDyn beside others: a round, for which these wait, and then nothing until it is ended."""
     made, lines = start(plan, directory, label)
     with (directory.parent / "begun.txt").open("a") as file:
         file.write(f"{label} {side_by_side}\n")
+    done = directory.parent / "a round of FedDyn"
 
     def waiting() -> Lines:
         with closing(lines):
             yield next(lines)
-            time.sleep(600)
+            done.touch()
+            time.sleep(120)
 
-    return made, waiting() if side_by_side > 1 and "FedDyn" in label else lines
+    if "FedDyn" in label:
+        return made, waiting() if side_by_side > 1 else lines
+    wait_for(done)
+    return made, lines
 
 
 def test_the_last_runs_go_on_with_the_processes_of_those_that_are_done(tmp_path: Path) -> None:

@@ -40,6 +40,27 @@ def test_a_loss_with_class_weights_is_not_batched(unbalanced: Stored) -> None:
 
 
 @pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("on_demand", [False, True])
+def test_a_class_may_have_its_weight_wherever_it_is(zero: bool, on_demand: bool) -> None:
+    """Class 2, with the weight of twenty, is only with the last of ten devices, behind 9,000 samples."""
+    y = np.repeat(np.arange(20) % 2, 500)
+    y[9500:] = 2
+    x = np.random.default_rng(0).normal(0, 1, (10_000, 4)).astype(np.float32) + y[:, None]
+    population: feddyn.Population = feddyn.Population.from_arrays(x, y, np.arange(10_000) // 1000)
+    if on_demand:
+        parts = [(torch.from_numpy(x[k : k + 1000]), torch.from_numpy(y[k : k + 1000])) for k in range(0, 10_000, 1000)]
+        population = feddyn.Population.on_demand(lambda k: parts[k], [1000] * 10, test=(x, y))
+    model = nn.Linear(4, 3)
+    if zero:
+        nn.init.zeros_(model.weight)
+        nn.init.zeros_(model.bias)
+    weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 1.0, 20.0]))
+    assert plan(population, model=model).stack_size > 1
+    assert plan(population, model=model, loss=nn.CrossEntropyLoss()).stack_size > 1
+    assert plan(population, model=model, loss=weighted).stack_size == 1
+
+
+@pytest.mark.parametrize("zero", [False, True])
 @pytest.mark.parametrize("weigh", [lambda w: nn.CrossEntropyLoss(weight=w), lambda w: partial(cross_entropy, weight=w)])
 def test_a_loss_that_is_no_plain_mean_is_evaluated_on_all_samples_at_once(
     weigh: Callable[[torch.Tensor], Loss], zero: bool

@@ -13,7 +13,8 @@ import pytest
 import feddyn
 from feddyn.cli.engine import start as started
 from feddyn.errors import InputError
-from feddyn.reports.leaderboard import at_bytes, half_width, page, ranks, standings, summary, table
+from feddyn.reports.leaderboard import page, ranks, summary, table
+from feddyn.reports.standings import at_bytes, half_width, standings
 from feddyn.search.board import Board, finished, level, play, read
 from feddyn.search.tuned import read as read_tuned
 from tests.cli.test_run import call

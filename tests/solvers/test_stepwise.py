@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import feddyn
+from feddyn.algorithms.base import Problem
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
 from feddyn.identity import table
@@ -17,6 +18,7 @@ from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import stacked
 from feddyn.settings.building import plans
 from feddyn.solvers import Step, Work
+from feddyn.solvers.penalty import Penalty
 from feddyn.solvers.stack import StackedWork
 from feddyn.solvers.stepwise import Stepwise
 
@@ -210,6 +212,22 @@ def test_stacks_slow_devices_and_workers(logistic: nn.Module, unbalanced: Stored
     assert torch.allclose(runs[0].models["server"], runs[1].models["server"], rtol=0, atol=1e-12)
     assert torch.equal(runs[1].models["server"], runs[2].models["server"])
     assert any(line["slow"] for line in runs[0].history)
+
+
+@pytest.mark.parametrize("prox", [4.0, 0.0, -0.5])
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+@pytest.mark.parametrize("pulled", [True, False])
+def test_the_penalty_is_that_of_the_problem(prox: float, decay: float, pulled: bool) -> None:
+    """Also a negative one, which a method of one's own may ask for."""
+    torch.manual_seed(0)
+    theta, center, tilt = torch.randn(3, 5, dtype=torch.float64)
+    problem = Problem(center, tilt if pulled else None, prox, center)
+    slope = problem.penalised_slope(decay * theta, theta)
+    penalty = Penalty(problem, decay, theta)
+    assert torch.allclose(penalty.add_slope(torch.zeros_like(theta), theta), slope, rtol=0, atol=1e-14)
+    moved = theta.clone()
+    penalty.descend(moved, 0.1)
+    assert torch.allclose((theta - moved) / 0.1, slope, rtol=0, atol=1e-13)
 
 
 def test_methods_that_need_a_path_refuse_adamw(logistic: nn.Module, unbalanced: Stored) -> None:

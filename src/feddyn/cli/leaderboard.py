@@ -44,7 +44,8 @@ def leaderboard(
     command goes on where it was interrupted, and leaderboard.md is renewed as runs end.
     """
     from feddyn.records.files import refuse_links, write_whole
-    from feddyn.reports.leaderboard import page, space, standings, summary
+    from feddyn.reports.leaderboard import page, space, summary
+    from feddyn.reports.standings import standings
     from feddyn.search.board import play, read, sources
     from feddyn.settings.documents import read as read_document
 

@@ -1,23 +1,21 @@
 """`feddyn reproduce`: every table and figure of the paper, ours beside theirs."""
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from feddyn.cli.completion import paper_names
 from feddyn.cli.data import provide
 from feddyn.cli.engine import alone, engine, processes, seconds, start
 from feddyn.cli.interrupts import interrupted
+from feddyn.cli.queue import Wanted, chosen, read_queue
 from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError, nearest
 
 if TYPE_CHECKING:
-    from feddyn.paper.catalogue import Experiment
     from feddyn.paper.searches import PaperSearch
     from feddyn.paper.trials import Choice
     from feddyn.views.tables import Table
@@ -27,51 +25,10 @@ UNSAID = Path("-")
 """Instead of a directory: that of --out."""
 QUEUE = "queue.txt"
 """The copy of a queue in the directory of its runs."""
-Wanted: TypeAlias = "list[tuple[Experiment, Choice]]"
-
-
-def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What of a table or figure is wanted, as one argument `choice`."""
-
-    @wraps(command)
-    def chosen(rows: Sequence[str], methods: Sequence[str], **others: Any) -> Any:
-        from feddyn.paper.trials import Choice
-
-        names = tuple(method.lower() for method in methods)
-        choice = Choice(rows, names, *(others.pop(key) for key in ("rounds", "seeds", "lower")))
-        return command(choice=choice, **others)
-
-    options = (
-        click.argument("name", required=False, shell_complete=paper_names),
-        click.option(
-            "--row",
-            "rows",
-            multiple=True,
-            shell_complete=paper_names,
-            help="Only this row (mnist-iid-10), or a pattern ('mnist-*'); repeatable.",
-        ),
-        click.option(
-            "--method", "methods", multiple=True, shell_complete=paper_names, help="Only this method; repeatable."
-        ),
-        click.option("--rounds", type=click.IntRange(min=1), help="At most so many rounds a run, within the paper's."),
-        click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds, from 0 on."),
-        click.option("--lower", is_flag=True, help="Stop a run at the lower one of its targets."),
-    )
-    found: Callable[..., Any] = chosen
-    for option in reversed(options):
-        found = option(found)
-    return found
-
-
-@click.command("a line of a queue", add_help_option=False)
-@_chosen
-def _line(name: str | None, choice: "Choice") -> "tuple[str | None, Choice]":
-    """A NAME and its options, as on the command line."""
-    return name, choice
 
 
 @click.command("reproduce")
-@_chosen
+@chosen
 @click.option("--list", "listing", is_flag=True, help="All tables and figures, and what they are made of.")
 @click.option(
     "--queue",
@@ -125,7 +82,7 @@ def reproduce(
         raise InputError("--toml prints a row as the paper has it: leave out --rounds, --seeds and --lower")
     alone("reproduce")
     if queue:
-        _runs(*_queue(queue), budget, out, dry_run, options)
+        _runs(*read_queue(queue), budget, out, dry_run, options)
     elif name is None:
         show(table(experiments(), searches()))
     elif name in experiments():
@@ -145,33 +102,6 @@ def reproduce(
     else:
         known = [*experiments(), *searches(), "heterogeneity"]
         raise InputError(f"{name!r} is not a table or figure; {nearest(name, known)}")
-
-
-def _queue(file: Path) -> tuple[Wanted, bytes]:
-    """What the lines of a queue ask for, and the lines."""
-    from feddyn.paper.catalogue import experiments
-
-    try:
-        text = file.read_bytes()
-        lines = text.decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the queue {file} cannot be read: {error}") from None
-    wanted = []
-    for number, line in enumerate(lines, 1):
-        try:
-            if words := shlex.split(line, comments=True):
-                name, choice = _line.main(words, standalone_mode=False)
-                if name not in experiments():
-                    raise InputError(f"{name!r} is not made of single runs; {nearest(str(name), experiments())}")
-                choice.jobs(experiments()[name])
-                wanted.append((experiments()[name], choice))
-        except click.ClickException as error:
-            raise InputError(f"{file}, line {number}: {error.format_message()}") from None
-        except ValueError as error:  # as InputError is
-            raise InputError(f"{file}, line {number}: {error}") from None
-    if not wanted:
-        raise InputError(f"the queue {file} is empty: write a table's NAME with --row and the like on each line")
-    return wanted, text
 
 
 def _runs(
@@ -223,7 +153,7 @@ def _status(directory: Path) -> None:
     from feddyn.reports.study import status
 
     queue = directory / QUEUE
-    _show(*status(directory, experiments(), _queue(queue)[0] if queue.exists() else None))
+    _show(*status(directory, experiments(), read_queue(queue)[0] if queue.exists() else None))
 
 
 def _show(made: "Sequence[Table]", left_out: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ class Images:
 
     def __call__(self, x: torch.Tensor, dtype: torch.dtype, generator: torch.Generator | None = None) -> torch.Tensor:
         mean, std = (torch.tensor(v, dtype=dtype, device=x.device).view(-1, 1, 1) for v in (self.mean, self.std))
-        images = x.to(dtype).mul_(1 / (255 * std)).sub_(mean / std)
+        images = x.to(dtype, copy=True).mul_(1 / (255 * std)).sub_(mean / std)  # x stays as it is
         return images if generator is None or not self.augment else _flip_and_crop(images, generator)
 
 

@@ -20,7 +20,7 @@ from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import linear_layers, stacked
 from feddyn.round.local import augmented
-from feddyn.round.rehearsal import confined, telling_rows
+from feddyn.round.rehearsal import averages, confined, telling_rows
 from feddyn.solvers.base import Batchable, Solver
 
 CACHE = 1 << 17
@@ -80,15 +80,13 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
         warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
         try:
             output, apart = model(x), joined([model(row) for row in split(x, 1)])
-            pairs = zip(split(output, 1), y.split(1), strict=True)
-            losses = torch.stack([model.loss(one, target) for one, target in pairs])
             alone = model.gradient(x, y)
             way = stacked(model)(model.theta.expand(1, 1, -1))
             (batch,) = way.prepare(mapped(lambda leaf: leaf[None, None], x), y[None, None], weight)
             batched = way.gradient(batch)
             # in a stack, batches are filled up with samples of weight 0, which must not matter to the others
             alike = all(map(_close, leaves(apart), leaves(output)))
-            apart_is_together = alike and _close(losses.mean(), model.loss(output, y))
+            apart_is_together = alike and averages(model.loss, output, y)
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
             return f"vmap does not work with this model ({str(error).splitlines()[0]})"
     if not apart_is_together or not _close(batched.flatten(), alone):

@@ -1,11 +1,9 @@
 """Evaluating models: loss, metrics and, on training data, the objective that is minimised."""
 
-import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Vector
 from feddyn.batches import Batch, form, joined, leaves, split, taken
@@ -14,7 +12,7 @@ from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, natural, ratio
 from feddyn.models.flat import FlatModel
-from feddyn.round.rehearsal import telling_rows
+from feddyn.round.rehearsal import averages, telling_rows
 
 Part: TypeAlias = list[float]
 """The sums of a batch of samples: the loss, how many samples, then those of each metric."""
@@ -114,17 +112,7 @@ class Evaluator:
         own = {metric.name for metric in metrics}
         found = [metric for metric in natural(output, self.y, self.model.loss) if metric.name not in own]
         counted = [(metric, _count(metric, output, y)) for metric in (*found, *metrics)]
-        return counted, self._averages(output, y)
-
-    def _averages(self, output: Batch, y: torch.Tensor) -> bool:
-        """Whether the loss of a few samples is the mean of their single losses."""
-        if self.model.loss is cross_entropy:
-            return True
-        try:
-            single = [float(self.model.loss(*one)) for one in zip(split(output, 1), y.split(1), strict=True)]
-        except (RuntimeError, ValueError, TypeError, IndexError):
-            return False  # it cannot be asked about one sample
-        return math.isclose(sum(single) / len(single), float(self.model.loss(output, y)), rel_tol=1e-5)
+        return counted, averages(self.model.loss, output, y)
 
 
 def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:

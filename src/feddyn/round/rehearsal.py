@@ -12,10 +12,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
-from feddyn.batches import Batch, form, joined, leaves, taken
+from feddyn.batches import Batch, form, joined, leaves, split, taken
 from feddyn.data.population import Population
 from feddyn.errors import FeddynError, InputError
-from feddyn.models.flat import FlatModel
+from feddyn.models.flat import FlatModel, Loss
+
+CLASSES = 100
+"""Of more classes than about that, not all are looked at."""
 
 
 def try_out(model: FlatModel, population: Population) -> None:
@@ -131,11 +134,33 @@ def _gradient(model: FlatModel, x: Batch, y: torch.Tensor) -> None:
 
 def telling_rows(x: Batch, y: torch.Tensor) -> torch.Tensor:
     """A few samples in which most of what can be wrong shows: the first, one in the middle, the extreme ones, and one
-    of each class that is soon found."""
+    of each class (of many, some)."""
     rows = {0, len(y) // 2, len(y) - 1, *(row for part in (*leaves(x), y) for row in _extreme_rows(part))}
     if y.dim() == 1 and not y.is_floating_point():
-        rows |= set(np.unique(y[:4096].cpu().numpy(), return_index=True)[1].tolist())
+        first = np.unique(y.cpu().numpy(), return_index=True)[1].tolist()
+        rows |= set(first[:: -(-len(first) // CLASSES)])
     return torch.tensor(sorted(rows), device=y.device)
+
+
+def averages(loss: Loss, output: Batch, y: torch.Tensor) -> bool:
+    """Whether the loss of a few samples is the mean of their single losses; also of one sample of every class with
+    scores that no two classes have alike, since a class that is not among the samples may have another weight."""
+    if loss is cross_entropy:
+        return True
+    batches = [(output, y)]
+    if isinstance(output, torch.Tensor) and output.dim() == 2 and y.dim() == 1 and not y.is_floating_point():
+        classes = torch.arange(0, output.shape[1], -(-output.shape[1] // CLASSES), device=y.device, dtype=y.dtype)
+        scores = torch.linspace(0.1, 0.9, output.shape[1], device=output.device, dtype=output.dtype)
+        batches.append((scores.expand(len(classes), -1), classes))
+    try:
+        return all(_is_mean(loss, *batch) for batch in batches)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return False  # it cannot be asked about one sample
+
+
+def _is_mean(loss: Loss, output: Batch, y: torch.Tensor) -> bool:
+    single = [float(loss(*one)) for one in zip(split(output, 1), y.split(1), strict=True)]
+    return math.isclose(sum(single) / len(single), float(loss(output, y)), rel_tol=1e-5)
 
 
 def _extreme_rows(data: torch.Tensor) -> list[int]:

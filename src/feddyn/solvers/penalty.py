@@ -18,14 +18,14 @@ class Penalty:
             pull = -problem.prox * problem.center
             self.constant = pull if problem.tilt is None else pull + problem.tilt
         self.minimum: Vector | None = None
-        if self.constant is not None and not isinstance(self.factor, torch.Tensor) and self.factor > 0:
+        if self.constant is not None and not isinstance(self.factor, torch.Tensor) and self.factor != 0:
             self.minimum = self.constant / -self.factor
 
     def add_slope(self, g: Vector, theta: Vector) -> Vector:
         """The slope at theta, added to g in place."""
         if isinstance(self.factor, torch.Tensor):
             g.addcmul_(theta, self.factor)
-        elif self.factor > 0:
+        elif self.factor != 0:
             g.add_(theta, alpha=self.factor)
         return g if self.constant is None else g.add_(self.constant)
 
@@ -40,7 +40,7 @@ class Penalty:
             theta.lerp_(self.minimum, step * self.factor)
         elif self.constant is not None:
             theta.sub_(self.constant, alpha=step)
-        elif self.factor > 0:
+        elif self.factor != 0:
             theta.sub_(theta, alpha=step * self.factor)
 
 
