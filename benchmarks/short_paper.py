@@ -37,8 +37,8 @@ def tables(verdicts: Table, compared: Mapping[str, Sequence[Comparison]]) -> str
         f"FedDyn transmits {feddyn}, FedAvg {fedavg} and SCAFFOLD {scaffold}. FedDyn's devices compute more for",
         "it: 50 local epochs, where FedAvg's do 10, as in the paper. With 1% active, FedDyn reached",
         f"{len(few)} targets: its count is more than {TOLERANCE:.0%} below the paper's in {below}{beyond} and within",
-        f"that range in {len(few) - below - above}; most of this comes from how the authors' code draws again where",
-        "no device is active (`docs/results/mnist.md`).",
+        f"that range in {len(few) - below - above}; on MNIST's lower targets most of this comes from how the authors'",
+        "code draws again where no device is active (`docs/results/mnist.md`).",
         f"The methods come in the paper's order in {counts[FEW][6]} of the",
         f"{counts[FEW][5]} rows with 1% that allow a comparison (`docs/results/tables.md`).",
     )

@@ -27,6 +27,23 @@ def test_feddynm_reaches_the_optimum_and_keeps_its_invariants(momentum: float, a
     assert missed(UNEQUAL, server["theta"]) <= 1e-9
 
 
+@pytest.mark.parametrize("ratio", [0.01, 0.1, 0.2])
+def test_feddynm_diverges_with_more_momentum_than_its_page_allows(ratio: float) -> None:
+    """All devices active, losses of one curvature L, alpha = ratio * L: the root -1 of the characteristic equation is
+    reached at momentum = (1 + 2 ratio) / (2 (1 - ratio)); at 1/2 it converges whatever alpha is."""
+    devices, curvature = Quadratics(equal=True), 2.0
+    devices.A = curvature * torch.eye(devices.size, dtype=torch.float64).expand_as(devices.A)
+    threshold = (1 + 2 * ratio) / (2 * (1 - ratio))
+
+    def left(momentum: float) -> float:
+        server, *_ = devices.run(feddyn.FedDynM(ratio * curvature, momentum), devices.devices, 3000)
+        return missed(devices, server["theta"])
+
+    assert left(threshold - 0.005) < 1e-4
+    assert left(threshold + 0.005) > 1e3
+    assert left(0.5) < 1e-9
+
+
 def test_feddynm_without_momentum_is_feddyn() -> None:
     one, *_ = UNEQUAL.run(feddyn.FedDynM(0.7, 0.0), 3, 20)
     two, *_ = UNEQUAL.run(feddyn.FedDyn(0.7), 3, 20)

@@ -1,4 +1,4 @@
-r"""FedDynM: FedDyn whose server looks ahead along its last move. It is this project's, and keeps FedDyn's guarantees.
+r"""FedDynM: FedDyn whose server looks ahead along its last move. It is this project's, and rests where FedDyn does.
 
 The server sends devices where its last move will take it, s^{t-1}, and everything of FedDyn is taken at s. Round t, for
 every active device k in P_t:
@@ -17,7 +17,13 @@ first-order condition makes lambda_k^t = grad f_k(theta_k^t). Where everything s
 theta is a stationary point of the pooled loss, as in FedDyn, which this is with momentum 0. One vector goes each way.
 
 The look-ahead is that of FedACG (Kim, Kim & Han, CVPR 2024) and of Nesterov; FedACG has neither lambda_k nor h, and
-rests elsewhere. No rate is proved for the two together.
+rests elsewhere. No rate is proved for the two together, and too much momentum diverges: with exact solutions, all
+devices active and losses of one curvature L, x = alpha/L,
+
+    mean_k theta_k^{t+1} (1 + x) = (1 + (x - 1)(1 + momentum)) mean_k theta_k^t - (x - 1) momentum mean_k theta_k^{t-1}
+
+about the optimum, which converges for momentum < (1 + 2 x) / (2 (1 - x)): up to 1/2 for every alpha, and for all
+momenta below 1 only where alpha >= L/4.
 """
 
 from dataclasses import dataclass
@@ -32,13 +38,13 @@ from feddyn.checks import require_number
 @final
 @dataclass(frozen=True)
 class FedDynM(Algorithm):
-    """FedDyn with `alpha` > 0 and server `momentum` in [0, 1)."""
+    """FedDyn with `alpha` > 0 and server `momentum` in [0, 1); above 1/2 it may diverge where alpha is small."""
 
     alpha: Scalar
     momentum: Scalar
     as_sent = ("ahead",)
     remembers_unsent = True
-    remedy = "a smaller momentum, or a larger alpha (as long as lr * alpha / share stays well below 2 on every device)"
+    remedy = "a momentum of at most 0.5, or a larger alpha (as long as lr * alpha / share stays well below 2 on every device)"
 
     def __post_init__(self) -> None:
         require_number("FedDynM", "alpha", self.alpha)
