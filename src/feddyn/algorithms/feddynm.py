@@ -44,7 +44,7 @@ class FedDynM(Algorithm):
     momentum: Scalar
     as_sent = ("ahead",)
     remembers_unsent = True
-    remedy = "a momentum of at most 0.5, or a larger alpha (as long as lr * alpha / share stays well below 2 on every device)"
+    remedy = "a momentum of at most 0.5, or a larger alpha (lr * alpha / share well below 2 on every device)"
 
     def __post_init__(self) -> None:
         require_number("FedDynM", "alpha", self.alpha)
