@@ -52,6 +52,11 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return mapped(lambda *parts: torch.cat(parts), *batches)
 
 
+def owned(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies on the CPU that share no memory with each other, as safetensors takes them."""
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+
 def arguments(batch: Batch) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A batch as the arguments of a model."""
     if isinstance(batch, Mapping):

@@ -10,8 +10,8 @@ from feddyn.cli.show import Place, say, show
 from feddyn.doctor.diagnosis import diagnose
 from feddyn.errors import InputError
 from feddyn.records.reader import RunRecord, find, read
-from feddyn.views.comparison import AXES
 from feddyn.views.comparison import compare as beside_each_other
+from feddyn.views.curves import AXES
 from feddyn.views.portrait import devices as devices_table
 from feddyn.views.portrait import portrait
 

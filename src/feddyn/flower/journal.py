@@ -16,6 +16,7 @@ from typing import Any, final
 import torch
 from safetensors.torch import save
 
+from feddyn.batches import owned
 from feddyn.flower import ledger as ledgers
 from feddyn.flower.judge import Judge
 from feddyn.flower.ledger import Ledger
@@ -108,6 +109,6 @@ class Journal:
             "reached": None,
             "last": self.history[-1] if self.history else None,
         }
-        models = {name: vector.contiguous().clone() for name, vector in self.models.items()}
+        models = owned(self.models)
         headline = models[list(models)[-1]]
         self.record.close(summary, save(models), save(self.judge.named(headline)), self.inputs, {})

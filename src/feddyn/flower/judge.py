@@ -5,6 +5,7 @@ from typing import final
 
 import torch
 
+from feddyn.batches import owned
 from feddyn.data.population import Population
 from feddyn.metrics import Figures, Metric
 from feddyn.models.flat import FlatModel
@@ -44,4 +45,4 @@ class Judge:
 
     def named(self, theta: torch.Tensor) -> dict[str, torch.Tensor]:
         """The parameters of a model by their names."""
-        return {name: part.contiguous().clone() for name, part in self.model.named(theta.cpu()).items()}
+        return owned(self.model.named(theta))

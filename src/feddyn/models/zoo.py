@@ -39,8 +39,8 @@ def cnn(classes: int, standardised: bool = False, channels: int = 64) -> nn.Modu
     """The CIFAR network: 5x5x64 convolution, ReLU and 2x2 max-pool, twice, then 1600-394-192-classes.
 
     The pooling comes before the ReLU, which is the same function and cheaper. The paper says 394; the authors' code has
-    384. Not the paper's are `standardised`, by which the weights of the convolutions are, and fewer `channels`, for
-    experiments that are cheap: with 16 a step takes an eighth of the time.
+    384. Two options are not the paper's: `standardised` standardises the weights of the convolutions, and fewer
+    `channels` make experiments cheap; with 16 a step takes an eighth of the time.
     """
     _require_sizes("cnn", classes=classes, channels=channels)
     network = nn.Sequential(

@@ -23,7 +23,5 @@ def rows(table: str) -> list[Row]:
     """The rows of a table."""
     with (Path(__file__).parent / "paper_tables.csv").open(newline="", encoding="utf-8") as file:
         return [
-            Row(**{**line, "target": float(line["target"])})  # type: ignore[arg-type]
-            for line in csv.DictReader(file)
-            if line["table"] == table
+            Row(target=float(line.pop("target")), **line) for line in csv.DictReader(file) if line["table"] == table
         ]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from feddyn.errors import InputError
 
-CHUNK = 1 << 20
-
 
 def write_whole(path: Path, chunks: Iterable[bytes | memoryview], *, private: bool = False) -> str:
     """Write a file so that whoever looks, also after a crash, finds all of it or what was there before; its SHA-256.
@@ -74,8 +72,5 @@ def refuse_links(directory: Path, *, itself: bool = False) -> None:
 
 def sha256(path: Path) -> str:
     """The hash of a file."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,6 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
+from feddyn.batches import owned
 from feddyn.engine.store import Store
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import sha256, write_whole
@@ -67,7 +68,7 @@ class Checkpoints:
                 digest = write_whole(file, _rows(changed, store))
                 segments.append({"file": file.name, "sha256": digest, "devices": len(changed)})
             file = self.directory / f"{name}.server.safetensors"
-            vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in position.vectors.items()}
+            vectors = owned(position.vectors)
             server = {"file": file.name, "sha256": write_whole(file, [save(vectors)])}
             body = {
                 "key": self.key,

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from feddyn.batches import owned
 from feddyn.data.transforms import Transform
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.files import home
@@ -52,7 +53,7 @@ def _torch(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
 
 def _safetensors(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
     tensors = {name: value for name, value in whole.model.state_dict().items() if isinstance(value, torch.Tensor)}
-    save_file({name: value.contiguous().clone() for name, value in tensors.items()}, path)  # tied ones each by itself
+    save_file(owned(tensors), path)  # tied ones each by itself
 
 
 def _onnx(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from feddyn.algorithms.base import Vector
-from feddyn.batches import Batch
+from feddyn.batches import Batch, owned
 from feddyn.data.datasets.table import features
 from feddyn.data.population import Arrays, Population
 from feddyn.errors import InputError, nearest
@@ -92,7 +92,7 @@ class Run(Recorded):
         model = self.model(name)
         frozen = {key for key, parameter in model.named_parameters() if not parameter.requires_grad}
         kept = {key: value for key, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
-        return {key: value.detach().cpu().contiguous().clone() for key, value in kept.items() if key not in frozen}
+        return owned({key: value for key, value in kept.items() if key not in frozen})
 
     def export(self, path: str | PathLike[str], name: Kept | None = None) -> Path:
         """Write a model (by default the one that counts) to a new file for others: .pt or .safetensors with the

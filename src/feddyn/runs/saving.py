@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load, save
 
 from feddyn.algorithms.base import Vector
+from feddyn.batches import owned
 from feddyn.checks import require_number, require_whole
 from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
@@ -99,7 +100,7 @@ class Saver:
         try:
             position = self.checkpoints.load(federation.store)
             if position is None and not ended(self.directory):
-                self._refuse_a_copy()
+                self._refuse_to_lose_rounds()
             recorded, done = (position.recorded, position.round) if position else (0, 0)
             if done > self.setting["rounds"] and not record.extended:
                 raise FeddynError(f"the checkpoint of round {done} is not one of this run: start it again")
@@ -114,9 +115,9 @@ class Saver:
             record.release()
             raise
 
-    def _refuse_a_copy(self) -> None:
-        """Rounds that ended with a summary had a checkpoint. Where it is gone they are all there is, and would be
-        lost."""
+    def _refuse_to_lose_rounds(self) -> None:
+        """A record with a summary had a checkpoint. Where that is gone, as from a copied record, to start would
+        overwrite rounds that nothing can compute again."""
         if (self.directory / "summary.json").exists() and (self.directory / "rounds.jsonl").stat().st_size:
             raise InputError(
                 f"the run in {self.directory} has rounds, but no whole checkpoint to go on from: put its folder "
@@ -179,7 +180,7 @@ class Saver:
         if self._record is None:
             return
         complete = run.status.complete
-        vectors = {name: vector.detach().cpu().contiguous().clone() for name, vector in run.models.items()}
+        vectors = owned(run.models)
         try:
             if federation and not complete and self.group.size == 1 and federation.rounds > self._saved:
                 self.save(federation)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -99,7 +99,8 @@ def _plan(found: Draft, shared: dict[str, Any]) -> Plan:
                 shared[name] = error
         if isinstance(shared[name], InputError):
             raise shared[name]
-        return cast(T, shared[name])
+        made: T = shared[name]
+        return made
 
     single, source = found.single, found.single.get("population", {})
     population = once(_population, found, key=(source, found.seed))

@@ -14,6 +14,7 @@ from feddyn.metrics import Better, best, directions, reaches
 from feddyn.records.files import home
 from feddyn.records.reader import read
 from feddyn.records.recorded import Recorded
+from feddyn.views.curves import AXES, overlay
 from feddyn.views.differences import FEW, digits, flat, short, words
 from feddyn.views.html import rendered
 from feddyn.views.naming import named
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-AXES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], int]]] = {
-    "round": ("communication rounds", lambda line: line["round"]),
-    "transmitted": ("models transmitted, relative to one round of FedAvg", lambda line: line["transmitted"]),
-    "bytes": ("bytes sent up and down", lambda line: line["bytes_up"] + line["bytes_down"]),
-    "gradients": ("gradients of samples", lambda line: line["gradients"]),
-}
 Line: TypeAlias = Mapping[str, Any]
 WIDE = 6
 """Settings that have columns of their own on a terminal."""
@@ -137,8 +132,6 @@ class Comparison:
     def plot(self, over: str = "round") -> "Figure":
         """The curves, over `round`, `transmitted`, `bytes` or `gradients`: of several seeds the mean in their range.
         Needs matplotlib."""
-        from feddyn.views.curves import overlay
-
         return overlay(self, over)
 
     def frame(self) -> "pandas.DataFrame":

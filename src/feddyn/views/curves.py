@@ -1,6 +1,7 @@
 """Curves of a run, and of runs beside each other."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import directions
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 
     from feddyn.views.comparison import Comparison
 
+AXES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], int]]] = {
+    "round": ("communication rounds", lambda line: line["round"]),
+    "transmitted": ("models transmitted, relative to one round of FedAvg", lambda line: line["transmitted"]),
+    "bytes": ("bytes sent up and down", lambda line: line["bytes_up"] + line["bytes_down"]),
+    "gradients": ("gradients of samples", lambda line: line["gradients"]),
+}
+
 
 def overlay(comparison: "Comparison", over: str) -> "Figure":
     """The curves of a comparison: a variant's mean over its seeds, in the range of them."""
-    from feddyn.views.comparison import AXES
-
     bands = [(variant, comparison.band(variant, over)) for variant in comparison.variants]
     canvas = figure(6.4, 4.2)
     axes = canvas.add_subplot()

@@ -68,9 +68,9 @@ class RandomK(Compressor):
         return np.sort(np.argpartition(order, count - 1)[:count]) if count < size else np.arange(size)
 
 
-def _require(name: str, fraction: object, values: object) -> None:
+def _require(name: str, fraction: float, values: object) -> None:
     require_number(name, "fraction", fraction)
-    if float(fraction) > 1:  # type: ignore[arg-type]
+    if fraction > 1:
         raise InputError(f"{name}: fraction is a part of all coordinates, at most 1, not {fraction}")
     if not isinstance(values, Compressor | None):
         raise InputError(f"{name}: values must be a compressor such as Quantized(bits=4), not {values!r}")
