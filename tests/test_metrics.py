@@ -160,6 +160,20 @@ def test_bad_metrics_are_refused(make: Any, words: str) -> None:
         make()
 
 
+def test_a_metric_of_nothing_is_zero_unless_it_says_otherwise(unbalanced: Stored) -> None:
+    """The precision of a model that finds nobody ill, from the first evaluation on, before anything was learnt."""
+    nobody = feddyn.Metric("precision", lambda output, y: (0, 0))
+    assert run(unbalanced, metrics=[nobody]).history[-1]["models"]["server"]["precision"] == 0
+    other = feddyn.Metric("precision", lambda output, y: (0, 0), finish=lambda sums: sums[0] / sums[1])
+    with pytest.raises(
+        feddyn.InputError, match=r"the metric precision has no figure for .*\(ZeroDivisionError: .*finish"
+    ):
+        run(unbalanced, metrics=[other])
+    broken = feddyn.Metric("broken", lambda output, y: (1 / 0, 1))
+    with pytest.raises(feddyn.InputError, match=r"the metric broken does not work on outputs of shape .*ZeroDivision"):
+        run(unbalanced, metrics=[broken])
+
+
 def test_a_metric_that_does_not_fit_is_refused_before_anything_is_trained(unbalanced: Stored) -> None:
     broken = feddyn.Metric("broken", lambda output, y: (output @ y, 1))
     with pytest.raises(

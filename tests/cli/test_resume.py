@@ -152,8 +152,8 @@ def test_what_cannot_be_resumed_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "comparison.json").write_text("{")
     for words, sentence in (
-        ("nowhere", "feddyn: there is no settings file nowhere/setting.toml"),
-        ("empty", "feddyn: there is no settings file empty/setting.toml"),
+        ("nowhere", "feddyn: there is no folder nowhere: name that of a run's record"),
+        ("empty", "feddyn: there is no record of a single run in empty"),
         ("damaged", "feddyn: damaged/comparison.json is damaged"),
     ):
         done = feddyn("resume", words, cwd=tmp_path)

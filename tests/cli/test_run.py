@@ -159,7 +159,7 @@ def test_no_text_of_anybodys_moves_the_cursor(
     out = "out\x1b[2J"
     assert call("run", "my.toml", "--out", out, monkeypatch=monkeypatch) == 0
     Path(out, "broken\x1b").mkdir()
-    Path(out, "broken\x1b", "setting.toml").write_text("rounds =")
+    Path(out, "broken\x1b", "setting.toml").write_text("# feddyn run 0\nrounds =")
     assert call("report", out, monkeypatch=monkeypatch) == 0
     assert call("run", "no\x1bsuch.toml", monkeypatch=monkeypatch) == 2
     assert call("run", "my.toml", "--set", "solver.\x1b=1", monkeypatch=monkeypatch) == 2

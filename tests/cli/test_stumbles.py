@@ -3,12 +3,16 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
+import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from feddyn.cli import cli
-from feddyn.cli.show import Place
+from feddyn.cli.show import Place, fits, show
+from feddyn.views.tables import Table
 from tests.cli.test_run import COMPARISON, SINGLE, call
 
 
@@ -108,6 +112,83 @@ def test_a_folder_says_what_is_in_it(monkeypatch: pytest.MonkeyPatch, capsys: py
     summary.write_text(json.dumps({**json.loads(summary.read_text()), "status": "interrupted"}))
     assert call("run", "my.toml", "--out", "x", monkeypatch=monkeypatch) == 2
     assert "has the record of a run already: go on with it (feddyn resume" in capsys.readouterr().err
+
+
+def test_the_folder_of_a_settings_file_is_no_record(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the one that `feddyn init` makes, in which the first hour is spent."""
+    assert call("init", "clinic", monkeypatch=monkeypatch) == 0
+    before = sorted(file.name for file in Path("clinic").iterdir())
+    for words in (["show"], ["doctor"], ["evaluate"], ["export", "--to", "m.pt"], ["resume"]):
+        capsys.readouterr()
+        assert call(words[0], "clinic", *words[1:], monkeypatch=monkeypatch) == 2
+        assert "clinic/setting.toml is a settings file that was not run here: feddyn run" in capsys.readouterr().err
+    assert call("run", "clinic/setting.toml", "--out", "clinic", monkeypatch=monkeypatch) == 2
+    assert "clinic is not empty" in capsys.readouterr().err
+    assert sorted(file.name for file in Path("clinic").iterdir()) == before
+    assert call("run", "clinic/setting.toml", "--out", "clinic/runs/one", monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert call("compare", "clinic", monkeypatch=monkeypatch) == 0
+    assert "left out" not in capsys.readouterr().err
+    assert call("resume", "nothing", monkeypatch=monkeypatch) == 2
+    assert "there is no folder nothing" in capsys.readouterr().err
+
+
+def test_data_that_do_not_fit_a_trained_model_are_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.toml").write_text(SINGLE)
+    assert call("run", "my.toml", "--out", "out", monkeypatch=monkeypatch) == 0
+    (weights,) = [v for v in load_file("out/state_dict.safetensors").values() if v.dim() == 2]
+    classes, features = weights.shape
+    x = np.arange(5 * features).reshape(5, features)
+    for y, kind in ((np.zeros(5, dtype=int), np.int64), (np.arange(5) % classes, np.uint8)):
+        np.savez("whole.npz", x=x.astype(kind), y=y)
+        assert call("evaluate", "out", "--data", "whole.npz", monkeypatch=monkeypatch) == 0
+    for bad in ({"x": x[:, 1:], "y": y}, {"x": x, "y": y + classes}, {"x": x, "y": y[:3]}):
+        np.savez("bad.npz", **bad)
+        capsys.readouterr()
+        assert call("evaluate", "out", "--data", "bad.npz", monkeypatch=monkeypatch) == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("form", ["pt", "safetensors"])
+def test_a_model_that_cannot_be_written_leaves_nothing(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my.toml").write_text(SINGLE)
+    assert call("run", "my.toml", "--out", "out", monkeypatch=monkeypatch) == 0
+    Path("to").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.rename", Mock(side_effect=OSError(28, "No space left on device")))
+        assert call("export", "out", "--to", f"to/m.{form}", monkeypatch=monkeypatch) == 2
+    assert f"to/m.{form} cannot be written: No space left on device" in capsys.readouterr().err
+    assert list(Path("to").iterdir()) == []
+    assert call("export", "out", "--to", f"to/m.{form}", monkeypatch=monkeypatch) == 0
+
+
+def test_tables_break_no_word_where_there_is_room(capsys: pytest.CaptureFixture[str]) -> None:
+    """So many columns that the table has to fold the one with many words: figures and heads stay whole."""
+    columns = ["models transmitted", "accuracy", "0.9763 (0.9701 to 0.9822)", *map(str, range(10))]
+    rows = [
+        [
+            "mnist-dirichlet0.3-10",
+            "0.97631",
+            "a long story of many words that can be folded anywhere " * 3,
+            *"0123456789",
+        ]
+    ]
+    table = Table("title", columns, rows)
+    assert fits(table)
+    show(table)
+    text = capsys.readouterr().out
+    assert all(len(line) <= 160 for line in text.splitlines())
+    for word in ("mnist-dirichlet0.3-10", "0.97631", "transmitted", "accuracy", "(0.9701"):
+        assert word in text
+    wide = Table("title", [f"a-very-long-column-{n}" for n in range(20)], [["0.123456"] * 20])
+    assert not fits(wide)
+    show(wide)
 
 
 def test_every_path_may_begin_with_a_tilde() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import feddyn
 from feddyn.data.columns import Columns
@@ -154,6 +155,30 @@ def test_labels_may_be_numbers_or_several(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_table_is_named(text: str, how: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match=sentence):
         table(file=written(tmp_path, text), **{**HOW, **how})
+
+
+@pytest.mark.parametrize(
+    ("ages", "row"), [(["?", *map(str, range(20, 39))], 1), ([f"{n},5" for n in range(20, 40)], 1)]
+)
+def test_a_column_of_numbers_with_a_mistake_is_no_column_of_names(ages: list[str], row: int, tmp_path: Path) -> None:
+    """One odd cell, or decimal commas: a feature for every age would train without a word."""
+    lines = [f'{"ns"[n % 2]},"{age}",{"mf"[n % 2]},{n % 2}' for n, age in enumerate(ages)]
+    file = written(tmp_path, "\n".join(["hospital,age,sex,ill", *lines]) + "\n")
+    how: dict[str, Any] = {"file": file, "device": "hospital", "label": "ill", "features": ["age", "sex"]}
+    with pytest.raises(feddyn.InputError, match=rf"column 'age' of .*, row {row}, holds .* say categories = \['age'\]"):
+        table(**how)
+    assert table(**how, categories=["age"]).x.shape[1] == len(ages) + 2
+
+
+def test_classes_may_be_written_as_whole_floats(tmp_path: Path) -> None:
+    """As pandas writes a column that once had a gap."""
+    file = written(tmp_path, "hospital,age,ill\nn,1,0.0\ns,2,1.0\nn,3,1.0\n")
+    how: dict[str, Any] = {"file": file, "device": "hospital", "label": "ill", "features": ["age"]}
+    assert table(**how, task="classes").y.tolist() == [0, 1, 1]
+    assert table(**how).y.dtype == torch.float32
+    file.write_text("hospital,age,ill\nn,1,0.5\ns,2,1.0\nn,3,1.0\n")
+    with pytest.raises(feddyn.InputError, match="has fractions"):
+        table(**how, task="classes")
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ def test_what_else_existed_only_in_memory_is_asked_for_when_it_is_needed(tmp_pat
         run.predict(plain.x)
     run = feddyn.load(tmp_path / "r", model=logistic, transform=shifted)
     assert torch.equal(run.predict(plain.x), live.predict(plain.x))
+    with pytest.raises(InputError, match=r"^torch.*CrossEntropyLoss existed only in memory .* loss="):
+        run.evaluate(plain)
+    run = feddyn.load(tmp_path / "r", model=logistic, transform=shifted, loss=loss)
     with pytest.raises(InputError, match=r"^hits existed only in memory .* metrics="):
         run.evaluate(plain)
     run = feddyn.load(tmp_path / "r", model=logistic, transform=shifted, loss=loss, metrics=[metric])

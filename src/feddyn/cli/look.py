@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from feddyn.cli.completion import records, single_records
-from feddyn.cli.show import Place, say, show
+from feddyn.cli.show import Place, fits, say, show
 from feddyn.doctor.diagnosis import diagnose
 from feddyn.errors import InputError
+from feddyn.records.layout import is_record
 from feddyn.records.reader import RunRecord, find, read
 from feddyn.views.comparison import compare as beside_each_other
 from feddyn.views.curves import AXES
@@ -18,17 +19,23 @@ from feddyn.views.portrait import portrait
 
 def one_record(directory: Path) -> RunRecord:
     """The record of a single run."""
-    if (directory / "setting.toml").exists():
-        return read(directory)
+    require_record(directory)
+    return read(directory)
+
+
+def require_record(directory: Path) -> None:
+    """Refuse a folder that has no record of a single run, and say where there is one."""
+    if is_record(directory):
+        return
     if not directory.exists():
         raise InputError(f"there is no folder {directory}: name that of a run's record")
-    below = sorted(file.parent.name for file in directory.glob("*/setting.toml"))
-    hint = (
-        f"it has {len(below)} runs, {', '.join(below[:4])}{', ...' if len(below) > 4 else ''}: name one"
-        if below
-        else ""
-    )
-    raise InputError(f"there is no record of a single run in {directory}" + (f"; {hint}" if hint else ""))
+    below = sorted(file.parent.name for file in directory.glob("*/setting.toml") if is_record(file.parent))
+    hint = ""
+    if below:
+        hint = f"; it has {len(below)} runs, {', '.join(below[:4])}{', ...' if len(below) > 4 else ''}: name one"
+    elif (file := directory / "setting.toml").exists():
+        hint = f"; {file} is a settings file that was not run here: feddyn run {file} says where its record is"
+    raise InputError(f"there is no record of a single run in {directory}{hint}")
 
 
 @click.command("show")
@@ -68,7 +75,7 @@ def compare(
     if not records:
         raise InputError(f"there is no record of an evaluated run in {', '.join(map(str, directories))}")
     found = beside_each_other(*records, metric=metric, model=model, target=target)
-    show(found.table)
+    show(next(filter(fits, (found.table, found.brief)), found.bare))
     if out is None:
         return
     if out.suffix in (".md", ".csv"):

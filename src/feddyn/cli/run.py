@@ -12,6 +12,7 @@ from feddyn.cli.completion import records, settings_files
 from feddyn.cli.data import provide
 from feddyn.cli.engine import engine, keep, rounds, simulation, together
 from feddyn.cli.interrupts import interrupted
+from feddyn.cli.look import require_record
 from feddyn.cli.show import Place, leads, new, progress, say, show
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.records.comparison import read_comparison, write_comparison
@@ -81,7 +82,10 @@ def resume(directory: Path, changes: Sequence[str], **options: Any) -> None:
     def prepare() -> list[Named]:
         refuse_links(directory)
         named = []
-        runs = read_comparison(directory) or [("", read(directory / "setting.toml"))]
+        runs = read_comparison(directory)
+        if not runs:
+            require_record(directory)
+            runs = [("", read(directory / "setting.toml"))]
         for label, document in runs:
             found = plans(document, changes, folder=directory, fetch=provide)
             named += [Named(label or name, plan) for name, plan in found]

@@ -14,6 +14,9 @@ from feddyn.views.progress import Report
 from feddyn.views.progress import progress as shown
 from feddyn.views.tables import Table, visible
 
+UNSEEN = 160
+"""The width of what nobody looks at on a terminal."""
+
 
 class Place(click.Path):
     """A path, in which a leading ~ is the home directory, as in --out=~/runs, which shells leave as it is."""
@@ -95,14 +98,51 @@ def show(table: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else UNSEEN)
     frame = box.SIMPLE_HEAD if console.is_terminal else box.ASCII
     console.print(Text(visible(table.title), style="italic"), soft_wrap=True)  # not folded to the width of the table
     shown = RichTable(box=frame)
-    for column in table.columns:
-        shown.add_column(visible(column), overflow="fold")
+    for column, width in zip(table.columns, _widths(table, _room(table, console.width)), strict=True):
+        shown.add_column(visible(column), overflow="fold", width=width)
     for row in table.rows:
         shown.add_row(*map(visible, row))
     console.print(shown, markup=False)
     for note in table.notes:
         console.print(visible(note), markup=False, highlight=False)
+
+
+def fits(table: Table) -> bool:
+    """Whether no word of a table has to be broken where it is shown."""
+    from rich.console import Console
+
+    width = Console().width if sys.stdout.isatty() else UNSEEN
+    return sum(least for least, _ in _needs(table)) <= _room(table, width)
+
+
+def _room(table: Table, width: int) -> int:
+    """What frames leave of the width."""
+    return width - 3 * len(table.columns) - 1
+
+
+def _needs(table: Table) -> list[tuple[int, int]]:
+    """For every column the length of its longest word, and of its longest cell."""
+    from rich.cells import cell_len
+
+    needs = []
+    for number, column in enumerate(table.columns):
+        cells = [visible(column), *(visible(row[number]) for row in table.rows)]
+        needs.append(
+            (max(cell_len(word) for cell in cells for word in cell.split() or [""]), max(map(cell_len, cells)))
+        )
+    return needs
+
+
+def _widths(table: Table, room: int) -> list[int | None]:
+    """Widths of columns at which no word is broken, where there is room for that; else it is left to the table."""
+    needs = _needs(table)
+    if sum(least for least, _ in needs) > room:
+        return [None] * len(needs)
+    widths = [most for _, most in needs]
+    while sum(widths) > room:  # the widest one that can be folded is
+        widths[max((width, n) for n, width in enumerate(widths) if width > needs[n][0])[1]] -= 1
+    return [*widths]

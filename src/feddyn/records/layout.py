@@ -139,6 +139,17 @@ def results(directory: Path, rounds: int | None) -> tuple[list[Line], bytes]:
         raise FeddynError(f"the record in {directory} is damaged: {error}") from None
 
 
+def is_record(directory: Path) -> bool:
+    """Whether a folder has the record of a run, and not just a settings file of that name, as `feddyn init` writes."""
+    if (directory / "rounds.jsonl").exists():
+        return True
+    try:
+        with (directory / "setting.toml").open("rb") as file:
+            return file.read(len(HEADING)) == HEADING.encode()
+    except OSError:
+        return False
+
+
 def require_same(directory: Path, setting: Setting, rounds: int = 0) -> bool:
     """Refuse a record of so many rounds whose past was defined by another setting than this one; whether the settings
     are the same altogether, or differ in when the run ends."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, directions
-from feddyn.records.layout import CLASSES, DEVICES, INPUTS, MODELS, Status, require_unchanged
+from feddyn.records.layout import CLASSES, DEVICES, INPUTS, MODELS, Status, is_record, require_unchanged
 from feddyn.records.lines import count, figure, read_lines, read_rounds, strictly, table, text
 from feddyn.records.machine import FIELDS
 from feddyn.records.recorded import Recorded
@@ -118,7 +118,7 @@ def find(directories: Sequence[Path], read: Callable[[Path], RunRecord] = read) 
     for directory in directories:
         if not directory.is_dir():
             raise InputError(f"there is no directory {directory}: give directories with records of runs")
-        for path in sorted(file.parent for file in directory.rglob("setting.toml")):
+        for path in sorted(file.parent for file in directory.rglob("setting.toml") if is_record(file.parent)):
             try:
                 record = read(path)
             except InputError as error:

@@ -24,6 +24,7 @@ from feddyn.records.layout import (
     Line,
     Setting,
     ended,
+    is_record,
     key,
     require_same,
 )
@@ -50,7 +51,7 @@ def claim(directory: Path) -> Path:
 
 def _content(directory: Path) -> str:
     """What is in a directory that cannot be taken, and what to do about it."""
-    if (directory / FILE).exists() or (directory / "setting.toml").exists():
+    if (directory / FILE).exists() or is_record(directory):
         run = "comparison" if (directory / FILE).exists() else "run"
         done = ended(directory)
         if done is None:

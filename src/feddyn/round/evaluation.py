@@ -1,6 +1,7 @@
 """Evaluating models: loss, metrics and, on training data, the objective that is minimised."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import torch
@@ -86,7 +87,7 @@ class Evaluator:
         totals = [sum(column) for column in zip(*parts, strict=True)]
         figures, at = {"loss": ratio(totals[:2])}, 2
         for metric, count in self.metrics:
-            figures[metric.name] = float(metric.finish(totals[at : at + count]))
+            figures[metric.name] = _finished(metric, totals[at : at + count])
             at += count
         if self.weight_decay is not None:
             figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
@@ -119,9 +120,8 @@ def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
     """How many sums a metric has; one that does not work on a few samples is refused."""
     try:
         sums = metric.batch(output, y)
-        float(metric.finish(sums))
-    except ZeroDivisionError:
-        pass  # a few samples may have nothing to divide by
+        with suppress(ZeroDivisionError):  # a few samples may have nothing to divide by
+            float(metric.finish(sums))
     except InputError:
         raise
     except Exception as error:  # it is somebody's own function
@@ -131,3 +131,14 @@ def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
             f"{type(error).__name__}: {words}"
         ) from error
     return len(sums)
+
+
+def _finished(metric: Metric, sums: Sequence[float]) -> float:
+    """The figure of a metric, which its own function may not be able to give."""
+    try:
+        return float(metric.finish(sums))
+    except Exception as error:  # it is somebody's own function
+        raise InputError(
+            f"the metric {metric.name} has no figure for the sums {[f'{number:g}' for number in sums]} "
+            f"({type(error).__name__}: {error}): let its `finish` say what it is then"
+        ) from error

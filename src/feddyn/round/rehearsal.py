@@ -14,15 +14,22 @@ from torch.nn.functional import cross_entropy
 from feddyn.algorithms.base import Algorithm, Problem, Solution, State, Vector
 from feddyn.batches import Batch, form, joined, leaves, split, taken
 from feddyn.data.population import Population
+from feddyn.data.transforms import Transform
 from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
 
+WHOLE = (
+    'cross-entropy takes classes as whole numbers (of a table, task = "classes" makes them so); for regression, '
+    'loss=mse_loss, in a settings file loss = "mse"'
+)
 CLASSES = 100
 """Of more classes than about that, not all are looked at."""
 
 
-def try_out(model: FlatModel, population: Population) -> None:
-    """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant."""
+def try_out(model: FlatModel, population: Population, transform: Transform | None = None) -> None:
+    """Take a gradient on a few training and test samples; refuse data, losses and layers that cannot be meant. With
+    `transform`, raw samples go through it where the population has none of its own."""
+    transform = population.transform or transform
     model.module.train()
     model.channels_last = any(isinstance(layer, nn.Conv2d) for layer in model.module.modules())
     buffers = {name: (value, value._version) for name, value in model.module.named_buffers()}
@@ -33,7 +40,13 @@ def try_out(model: FlatModel, population: Population) -> None:
         shapes = f"x {form(x)}, y {form(y)}"
         with confined(model.theta.device):
             batch = taken(x, rows)
-            batch = batch if population.transform is None else population.transform(batch, model.theta.dtype)
+            try:
+                batch = batch if transform is None else transform(batch, model.theta.dtype)
+            except InputError:
+                raise
+            except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+                words = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise InputError(f"the transform does not fit the {what} samples ({shapes}): {words}") from error
             _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
     for name, value in model.module.named_buffers():
         if name not in buffers or value is not buffers[name][0] or value._version != buffers[name][1]:
@@ -109,12 +122,14 @@ def _try_loss(model: FlatModel, x: Batch, y: torch.Tensor, refusal: str) -> None
             f"{refusal}: one output and one target have to be of one shape; targets of shape (n,) for outputs of shape "
             "(n, 1) are y[:, None]"
         ) from error
+    except InputError:
+        raise
     except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, KeyError) as error:
-        hint = "; cross-entropy takes classes as whole numbers; for regression, loss=mse_loss" if floating else ""
+        hint = f"; {WHOLE}" if floating else ""
         raise InputError(f"{refusal}: {str(error).splitlines()[0]}{hint}") from error
     if model.loss is cross_entropy:
         if y.is_floating_point() and (output.shape != y.shape or y.dim() < 2 or y.shape[1] < 2):
-            raise InputError(f"{refusal}: cross-entropy takes classes as whole numbers; for regression, loss=mse_loss")
+            raise InputError(f"{refusal}: {WHOLE}")
         if not y.is_floating_point() and int(y.min()) < 0:
             raise InputError(f"{refusal}: there is a class {int(y.min())}; classes are numbered from 0")
     if once.dim() or not torch.allclose(once, twice, rtol=1e-3, equal_nan=True):

@@ -1,13 +1,16 @@
 """A trained model as a file for others: PyTorch's, safetensors, or ONNX."""
 
+import io
 import logging
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 
@@ -40,15 +43,22 @@ def export(model: nn.Module, transform: Transform | None, inputs: Mapping[str, A
         raise InputError(f"{path} exists: nothing is overwritten, choose another name")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}; make it, or choose another one")
+    part = path.with_name(f".{path.stem}.part{path.suffix}")  # what is cut off leaves nothing that looks like a model
     try:
-        WRITERS[path.suffix](Whole(model, transform).cpu(), inputs, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        WRITERS[path.suffix](Whole(model, transform).cpu(), inputs, part)
+        part.rename(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return path
 
 
 def _torch(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
-    torch.save(whole.model.state_dict(), path)
+    buffer = io.BytesIO()  # PyTorch's own errors of files do not say what is wrong
+    torch.save(whole.model.state_dict(), buffer)
+    path.write_bytes(buffer.getbuffer())
 
 
 def _safetensors(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
@@ -82,8 +92,9 @@ def _onnx(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
                 external_data=False,
                 verbose=False,
             )
+    except OSError:
+        raise
     except Exception as error:  # whatever the exporter meets in somebody's network
-        path.unlink(missing_ok=True)
         words = str(error).strip().splitlines()
         raise FeddynError(f"PyTorch cannot export this model to ONNX: {words[0] if words else error!r}") from error
     finally:

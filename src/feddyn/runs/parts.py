@@ -15,6 +15,7 @@ from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, directions, spread, worst_tenth
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.round.evaluation import Evaluator, batch_size
+from feddyn.round.rehearsal import try_out
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def evaluate(parts: Parts, model: nn.Module, population: Population) -> Evaluate
     """The figures of a model on the samples of a population: its test set, if it has one, or all, and each device's."""
     flat = FlatModel(model, parts.loss)
     there = population.to(flat.theta.dtype, flat.theta.device)
+    try_out(flat, there, parts.transform)
     evaluator = Evaluator(flat, there, 0.0, parts.metrics, parts.transform)
     theta = flat.theta.clone()
 

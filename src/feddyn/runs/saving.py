@@ -16,7 +16,7 @@ from feddyn.engine.executors.group import Group
 from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
 from feddyn.errors import FeddynError, InputError
-from feddyn.records.layout import Line, Setting, Status, ended, key, past_key, require_same, results
+from feddyn.records.layout import Line, Setting, Status, ended, is_record, key, past_key, require_same, results
 from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
 from feddyn.runs.run import Run
@@ -81,7 +81,7 @@ class Saver:
         """Start the record, or go back to the newest checkpoint; the lines until there."""
 
         def read() -> tuple[Position | None, list[Line]]:
-            if self.writes and resume and (self.directory / "setting.toml").exists():
+            if self.writes and resume and is_record(self.directory):
                 self._record = Record.resume(self.directory, self.setting)
                 return self._go_back(self._record, federation)
             self._record = Record(self.directory, self.setting, self.code) if self.writes else None

@@ -16,6 +16,7 @@ from feddyn.errors import InputError
 from feddyn.metrics import Metric
 from feddyn.models.flat import Loss
 from feddyn.records.files import home
+from feddyn.records.layout import is_record
 from feddyn.records.reader import RunRecord, read
 from feddyn.runs.parts import Parts
 from feddyn.runs.run import Run
@@ -39,7 +40,7 @@ def load(
     parameters do not matter), `transform`, `loss` and `metrics`.
     """
     path = home(Path(directory))
-    if not (path / "setting.toml").exists():
+    if not is_record(path):
         raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
     record = read(path)
     models = _models(record)

@@ -1,6 +1,8 @@
 """Other data for a trained model to be evaluated on."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +37,7 @@ def data_for(run: Run, named: str | None) -> Population:
         return again(population, path)
     if path.suffix != ".npz":
         raise InputError(f"{path}: give an npz file with the arrays x, y and device, or the name of a data set")
-    return _arrays(path)
+    return _arrays(path, run.inputs)
 
 
 def _own(run: Run) -> Population:
@@ -46,7 +48,8 @@ def _own(run: Run) -> Population:
     return plan.population
 
 
-def _arrays(path: Path) -> Population:
+def _arrays(path: Path, inputs: Mapping[str, Any]) -> Population:
+    """The arrays of a file; whole numbers where the run's samples were none are meant as numbers."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             found = {name: stored[name] for name in stored.files}
@@ -54,6 +57,8 @@ def _arrays(path: Path) -> Population:
         raise InputError(f"{path} cannot be read as an npz file: {error}") from None
     if missing := [name for name in ("x", "y") if name not in found]:
         raise InputError(f"{path} has no array {missing[0]!r}; it has {', '.join(found) or 'none'}")
+    if inputs.get("sample", {}).get("dtype", "").startswith("float"):
+        found["x"] = found["x"].astype(inputs["dtype"])
     return Population.from_arrays(
         found["x"], found["y"], found.get("device", np.zeros(len(found["y"]), dtype=np.int64))
     )

@@ -3,7 +3,7 @@ a column."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
@@ -77,6 +77,14 @@ class Comparison:
     def brief(self) -> Table:
         """The same for a terminal: where much differs, all of it stands in one column."""
         return self._table(self.keys if len(self.keys) <= WIDE else ())
+
+    @property
+    def bare(self) -> Table:
+        """The same for a narrow one: without the curve, times and seeds."""
+        brief = self.brief
+        kept = [n for n, column in enumerate(brief.columns) if column not in ("seeds", "ran", "best", "time", "curve")]
+        rows = [[row[n] for n in kept] for row in brief.rows]
+        return replace(brief, columns=[brief.columns[n] for n in kept], rows=rows)
 
     def _table(self, keys: Sequence[str]) -> Table:
         names, title = short(keys), named(self.metric, self.model)

@@ -115,11 +115,12 @@ def _told(unit: str, done: int, total: int, figure: str, rest: str) -> str:
 @contextmanager
 def _bars(console: Any) -> Iterator[Report]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.table import Column
 
     columns = (
         TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
         TextColumn("{task.fields[rest]}", markup=False),
         TextColumn("{task.fields[figure]}", markup=False),
     )

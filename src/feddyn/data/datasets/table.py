@@ -20,6 +20,9 @@ from feddyn.errors import InputError
 Encoding: TypeAlias = dict[str, dict[str, Any]]
 """By column: {mean, deviation} of numbers, or {values} of texts."""
 Rows: TypeAlias = npt.NDArray[np.bool_]
+NUMBERS, LEAST_NUMBERS = 0.1, 5
+"""A column of texts of which at most this part is no number, and which has so many different values, is one of numbers
+with a mistake in it."""
 MOST_VALUES = 1000
 DIGITS = 9
 """Of means and deviations, so that they are the same on every processor."""
@@ -159,6 +162,8 @@ def _encoding(
         return found
     for name in features:
         column = tables[0][name]
+        if column.dtype.kind == "U" and name not in categories:
+            _require_texts(tables[0], name)
         if column.dtype.kind == "U" or name in categories:
             found[name] = {"values": _values(tables, name)}
         elif column.dtype.kind == "b" or not scale:
@@ -168,6 +173,29 @@ def _encoding(
             mean, deviation = (float(f"{value:.{DIGITS}g}") for value in (rows.mean(), rows.std()))
             found[name] = {"mean": mean, "deviation": deviation or 1.0}
     return found
+
+
+def _require_texts(columns: Columns, name: str) -> None:
+    """Refuse a column of numbers that one odd cell, or decimal commas, would make a feature for every value of."""
+    values, first = np.unique(columns[name], return_index=True)
+    odd = [place for value, place in zip(values.tolist(), first.tolist(), strict=True) if not _is_number(value)]
+    commas = sum(_is_number(value.replace(",", ".", 1)) for value in values.tolist() if "," in value)
+    if min(len(odd), len(odd) - commas) > NUMBERS * len(values) or len(values) < LEAST_NUMBERS:
+        return
+    row = min(odd)
+    raise InputError(
+        f"the column {name!r} of {columns.file}, row {row + 1}, holds {columns[name][row].item()!r}, where nearly all "
+        f"others are numbers: write it as a number (with a point), drop the row, or, if these are names and not "
+        f"numbers, say categories = [{name!r}]"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _values(tables: Sequence[Columns], name: str) -> list[Any]:
@@ -199,7 +227,7 @@ def _classes(tables: Sequence[Columns], labels: Sequence[str], task: str | None)
     kind = tables[0][labels[0]].dtype.kind
     if len(labels) > 1 or task == "numbers" or (task is None and kind == "f"):
         return []
-    if kind == "f":
+    if kind == "f" and not all(np.equal(columns[labels[0]] % 1, 0).all() for columns in tables):
         raise InputError(f"table: the label {labels[0]!r} has fractions: they are numbers, not classes")
     return _values(tables, labels[0])
 
