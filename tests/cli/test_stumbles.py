@@ -191,6 +191,12 @@ def test_tables_break_no_word_where_there_is_room(capsys: pytest.CaptureFixture[
     show(wide)
 
 
+def test_no_command_is_cut_off_in_the_help() -> None:
+    for group in (cli, *(command for command in cli.commands.values() if isinstance(command, click.Group))):
+        text = group.get_help(click.Context(group, info_name="feddyn"))
+        assert "..." not in text.partition("Commands:")[2]
+
+
 def test_every_path_may_begin_with_a_tilde() -> None:
     """Also those of --to=~/model.pt, which shells leave as they are."""
 

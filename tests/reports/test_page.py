@@ -47,7 +47,7 @@ def odd(records: Path) -> Iterator[Path]:
         del line["models"]
     (records / "early" / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (records / "broken").mkdir()
-    (records / "broken" / "setting.toml").write_text("rounds =")
+    (records / "broken" / "setting.toml").write_text("# feddyn run 0\nrounds =")
     yield records
     shutil.rmtree(records / "early")
     shutil.rmtree(records / "broken")

@@ -148,3 +148,14 @@ def test_what_has_no_curvature_is_refused() -> None:
         model.weight[0, 0] = float("nan")
     with pytest.raises(feddyn.InputError, match=r"the curvature of device . is not finite"):
         feddyn.suggest_alpha(model, population, 1.0, loss=lambda out, y: (out - y).pow(4).mean())
+
+
+def test_the_range_for_sgd_follows_its_steps() -> None:
+    """alpha * lr * steps as in the paper's: with 20 samples, 5 epochs and batches of 10 there are ten steps of 0.1."""
+    population = feddyn.synthetic("type2", devices=3, samples=20, features=4, classes=3)
+    model, solver = nn.Linear(4, 3).double(), feddyn.SGD(0.1, epochs=5, batch_size=10)
+    found = feddyn.suggest_alpha(model, population, 2, solver=solver)
+    assert found.reach == pytest.approx(1.0)
+    assert "this SGD, whose lr * steps is 1: alpha = 0.05 to 2" in str(found)
+    assert feddyn.suggest_alpha(model, population, 2, solver=feddyn.Exact()).reach is None
+    assert "this SGD" not in str(feddyn.suggest_alpha(model, population, 2))

@@ -26,7 +26,7 @@ INSTALL = {
 }
 
 
-@click.command()
+@click.command(short_help="Print the script that completes feddyn's words in a shell.")
 @click.argument("shell", type=click.Choice(list(INSTALL)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

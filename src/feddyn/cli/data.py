@@ -46,7 +46,7 @@ def fetch(name: str) -> None:
     say(f"{name}: {sources.state(name)}")
 
 
-@data.command()
+@data.command(short_help="Verify a data set's files by their checksums.")
 @click.argument("name", shell_complete=data_sets)
 def check(name: str) -> None:
     """Verify the files of a data set by their checksums and read them anew."""
@@ -55,7 +55,7 @@ def check(name: str) -> None:
     say(f"{name}: {sources.check(name)}")
 
 
-@data.command("import")
+@data.command("import", short_help="Take published files that lie below a folder.")
 @click.argument("folder", type=Place())
 def import_data(folder: Path) -> None:
     """Take the published files that lie below FOLDER: archives, or unpacked as torchvision and Debian do."""
@@ -70,7 +70,7 @@ def import_data(folder: Path) -> None:
         raise FeddynError(f"no published file with the right checksum lies below {folder}; see `feddyn data list`")
 
 
-@click.command()
+@click.command(short_help="Show how a split distributes classes over devices.")
 @click.argument("name", shell_complete=data_sets)
 @click.option("--devices", type=int, default=100, show_default=True)
 @click.option("--iid", is_flag=True, help="At random, in equal parts.")

@@ -10,12 +10,12 @@ from feddyn.cli.show import Place, new, say, show
 from feddyn.errors import InputError
 
 
-@click.group()
+@click.group(short_help="Train on real sites with Flower.")
 def deploy() -> None:
     """Train on real sites with Flower: write a deployment, try it on loopback, look how far it is."""
 
 
-@deploy.command("init")
+@deploy.command("init", short_help="Write all that a deployment of a settings file needs.")
 @click.argument("file", type=Place(), shell_complete=settings_files)
 @click.argument("directory", type=Place())
 @click.option("--sites", default="3", help="How many sites (site-0, site-1, ...), or their names, with commas.")
@@ -42,7 +42,7 @@ def init_deployment(
     say(f"what to do next stands in {directory / 'README.md'}")
 
 
-@deploy.command()
+@deploy.command(short_help="Try all of it on loopback, with a crash in the middle.")
 @click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option("--out", type=Place(), help="A new directory (default: under runs/).")
 @click.option("--rounds", type=click.IntRange(min=1), help="How many rounds (default: the setting's).")

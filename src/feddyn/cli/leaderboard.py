@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from feddyn.search.board import Board
 
 
-@click.command()
+@click.command(short_help="Compare methods that are all tuned alike.")
 @click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option(
     "--setting", "settings", multiple=True, help="Only this setting, or those with this in their name; repeatable."

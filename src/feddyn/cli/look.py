@@ -38,7 +38,7 @@ def require_record(directory: Path) -> None:
     raise InputError(f"there is no record of a single run in {directory}{hint}")
 
 
-@click.command("show")
+@click.command("show", short_help="Describe a run: what was run, and what came of it.")
 @click.argument("directory", type=Place(), shell_complete=single_records)
 @click.option("--devices", is_flag=True, help="Also list the devices, those with the worst figures first.")
 def show_run(directory: Path, devices: bool) -> None:
@@ -52,7 +52,7 @@ def show_run(directory: Path, devices: bool) -> None:
         show(devices_table(record.on_devices, known, record.better if known else "higher"))
 
 
-@click.command()
+@click.command(short_help="Compare runs whose records are in or below directories.")
 @click.argument("directories", nargs=-1, required=True, type=Place(), shell_complete=records)
 @click.option("--metric", help="What is compared (default: what counts for the first run).")
 @click.option("--model", type=click.Choice(["server", "active", "all"]), help="Of which model.")
@@ -87,7 +87,7 @@ def compare(
     say(f"written: {out}")
 
 
-@click.command()
+@click.command(short_help="Say what is going on in a run, and what to try.")
 @click.argument("directory", type=Place(), shell_complete=single_records)
 def doctor(directory: Path) -> None:
     """Say what is going on in the run whose record is in DIRECTORY, by which figures, and what to try."""

@@ -13,7 +13,7 @@ ROWS = 20
 """Rows of a table that are printed; its files have all."""
 
 
-@click.command()
+@click.command(short_help="Write tables, figures and an interactive page of runs.")
 @click.argument("directories", nargs=-1, required=True, type=Place(), shell_complete=records)
 @click.option("--out", type=Place(), help="Where to write it (default: report/ in the first one).")
 @click.option("--live", is_flag=True, help="Write nothing: serve the page to this machine while runs go on.")

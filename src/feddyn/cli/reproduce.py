@@ -27,7 +27,7 @@ QUEUE = "queue.txt"
 """The copy of a queue in the directory of its runs."""
 
 
-@click.command("reproduce")
+@click.command("reproduce", short_help="Reproduce a table or figure of the paper.")
 @chosen
 @click.option("--list", "listing", is_flag=True, help="All tables and figures, and what they are made of.")
 @click.option(

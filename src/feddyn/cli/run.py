@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from feddyn.settings.building import Named
 
 
-@click.command()
+@click.command(short_help="Run a settings file or, without one, the demo.")
 @click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key (solver.lr=0.05); repeatable.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the data, the schedule, the model and the batches.")
@@ -63,7 +63,7 @@ def run(
     _carry_out(simulations, directory, options)
 
 
-@click.command()
+@click.command(short_help="Go on with an interrupted run or comparison.")
 @click.argument("directory", type=Place(), shell_complete=records)
 @click.option(
     "--set", "changes", multiple=True, metavar="KEY=VALUE", help="End at another time (rounds=200, target.value=0.9)."
@@ -109,9 +109,11 @@ def resume(directory: Path, changes: Sequence[str], **options: Any) -> None:
 
 def _ended_early(simulation: "Simulation") -> str:
     """Why a run has ended before its last round, and how it goes on; empty: it has not."""
-    done = len(simulation.run.history)
+    done, out = len(simulation.run.history), simulation.out
     if done >= simulation.plan.rounds:
         return ""
+    if out is not None and not (out / "checkpoint").exists():
+        return f"it ended in round {done}, and kept no checkpoint to go on from: it was larger than --keep, 100MB"
     ways = {
         Status.REACHED: f"it ended at its target in round {done}: to go on, add --set target.stop=false",
         Status.GAVE_UP: f"it no longer improved in round {done}: to go on, add --set patience.rounds=N with a larger N",

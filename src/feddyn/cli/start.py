@@ -7,7 +7,7 @@ import click
 from feddyn.cli.show import Place, say
 
 
-@click.command()
+@click.command(short_help="Write a setting, a model and data to start from.")
 @click.argument("directory", type=Place())
 def init(directory: Path) -> None:
     """Write a start into DIRECTORY: a setting with comments, a model, a metric and a small table; it runs as it is."""

@@ -12,7 +12,7 @@ from feddyn.cli.interrupts import interrupted
 from feddyn.cli.show import Place, progress, say, show
 
 
-@click.command()
+@click.command(short_help="Search the hyperparameters of a settings file.")
 @click.argument("file", type=Place(), shell_complete=settings_files)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the runs (not of the search, which is in [sweep]).")
 @click.option("--out", type=Place(), help="The directory to keep it in (default: runs/FILE-sweep).")

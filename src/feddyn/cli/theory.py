@@ -13,7 +13,7 @@ from feddyn.cli.show import Place, progress, say, show
 from feddyn.errors import FeddynError, InputError
 
 
-@click.command()
+@click.command(short_help="Check the paper's convergence theorems by machine.")
 @click.option("--theorem", "patterns", multiple=True, help="Only these, by name or pattern ('feddyn-onegd-*').")
 @click.option(
     "--paths",
@@ -82,7 +82,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
         sys.exit(1)
 
 
-@click.command()
+@click.command(short_help="Suggest alphas for a settings file.")
 @click.argument("file", required=False, type=Place(), shell_complete=settings_files)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key; repeatable.")
 @click.option("--devices", type=click.IntRange(min=1), default=10, show_default=True, help="Devices to try, at random.")
@@ -106,6 +106,7 @@ def alpha(file: Path | None, changes: Sequence[str], devices: int, samples: int)
         plan.participation,
         loss=plan.loss,
         weight_decay=plan.local_solver.weight_decay,
+        solver=plan.solver,
         devices=devices,
         samples=samples,
         seed=plan.seed,

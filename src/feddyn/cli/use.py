@@ -16,7 +16,7 @@ from feddyn.views.tables import Table, figure
 MODELS = click.Choice(["server", "active", "all", "best"])
 
 
-@click.command()
+@click.command(short_help="Evaluate a run's trained model on other data.")
 @click.argument("directory", type=Place(), shell_complete=single_records)
 @click.option(
     "--data", "named", metavar="FILE|NAME", help="Rows or arrays in a file, or a data set (default: its own)."
@@ -55,7 +55,7 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
         say(f"written: {csv}")
 
 
-@click.command()
+@click.command(short_help="Write a run's trained model to a file for others.")
 @click.argument("directory", type=Place(), shell_complete=single_records)
 @click.option("--to", required=True, type=Place(), help="A new file: .pt, .safetensors or .onnx.")
 @click.option("--model", type=MODELS, help="Which model (default: the one that counts).")

@@ -141,7 +141,7 @@ def results(directory: Path, rounds: int | None) -> tuple[list[Line], bytes]:
 
 def is_record(directory: Path) -> bool:
     """Whether a folder has the record of a run, and not just a settings file of that name, as `feddyn init` writes."""
-    if (directory / "rounds.jsonl").exists():
+    if any((directory / name).exists() for name in ("rounds.jsonl", "timings.jsonl", "summary.json")):
         return True
     try:
         with (directory / "setting.toml").open("rb") as file:

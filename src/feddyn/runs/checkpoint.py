@@ -81,9 +81,10 @@ class Checkpoints:
             text = json.dumps({"sha256": _digest(body), "checkpoint": body}, indent=1)
             write_whole(self.directory / f"{name}.json", [text.encode()])
         except OSError as error:
+            kept = "the one before it is kept" if list(self.directory.glob("*.json")) else "there is none before it"
             raise FeddynError(
                 f"the checkpoint after round {position.round} cannot be written to {self.directory} "
-                f"({error.strerror}); the one before it is kept"
+                f"({error.strerror}); {kept}; feddyn resume goes on when there is room"
             ) from None
         self._segments = segments
         self._damaged.discard(f"{name}.json")

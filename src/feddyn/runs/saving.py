@@ -74,7 +74,7 @@ class Saver:
     def _nothing_to_extend(self) -> InputError:
         return InputError(
             f"the run in {self.directory} is complete and has no whole checkpoint to which rounds could be added "
-            "(it is kept up to the size of --keep): run its setting.toml with more rounds in another directory"
+            "(one of up to 100MB is kept, or of --keep): run its setting.toml with more rounds in another directory"
         )
 
     def open(self, federation: Federation, resume: bool) -> list[Line]:

@@ -21,11 +21,15 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.round.participation import Participation, Sampler
 from feddyn.round.rehearsal import try_out
-from feddyn.solvers.work import Work
+from feddyn.solvers import SGD
+from feddyn.solvers.base import Solve
+from feddyn.solvers.work import Work, total_steps
 from feddyn.theory import exact, one_step
 
 PRACTICE = (0.001, 0.1)
 """The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
+PULL = (0.05, 2.0)
+"""alpha * lr * steps in the paper's experiments with 100 devices, the clearest cases (as `feddyn doctor` has them)."""
 FEW = 0.05
 """Part of the devices: where at most so many are active, FedDyn's states grow with a small alpha, and larger ones were
 better (docs/results/leaderboard.md)."""
@@ -55,6 +59,8 @@ class Advice:
     """Active devices of m: for a probability the expected number, of at least one."""
     theory: Mapping[str, float]
     practice: tuple[float, float] = PRACTICE
+    reach: float | None = None
+    """lr times the steps that a device takes in a round; None: no solver in such steps was given."""
 
     @property
     def exact(self) -> tuple[float, float]:
@@ -68,6 +74,12 @@ class Advice:
         lines += [f"  {name}: alpha = {alpha:.3g}" for name, alpha in self.theory.items()]
         lines += [f"exact minimisation on devices, where it was fastest on quadratics: alpha = {low:.2g} to {high:.2g}"]
         lines += [f"SGD on devices, the paper's experiments: alpha = {self.practice[0]:g} to {self.practice[1]:g}"]
+        if self.reach:
+            least, most = (f"{pull / self.reach:.2g}" for pull in PULL)
+            lines += [
+                f"this SGD, whose lr * steps is {self.reach:.3g}: alpha = {least} to {most}, with which "
+                f"alpha * lr * steps is {PULL[0]:g} to {PULL[1]:g}, as in the paper's experiments"
+            ]
         lines += ["with SGD, search the last range first (feddyn sweep); docs/theory.md says why they are so far apart"]
         if self.P / self.m <= FEW:
             lines += [
@@ -83,6 +95,7 @@ def suggest_alpha(
     *,
     loss: Loss = nn.functional.cross_entropy,
     weight_decay: float = 0.0,
+    solver: Solve | None = None,
     devices: int = 10,
     samples: int = 256,
     tolerance: float = 0.01,
@@ -91,7 +104,8 @@ def suggest_alpha(
 ) -> Advice:
     """Estimate L at the model's start, and say which alpha theory and practice would take.
 
-    participation and loss as for `simulate`; weight_decay as the solver's. devices: so many are drawn at random;
+    participation and loss as for `simulate`; weight_decay as the solver's. solver: an SGD, whose steps are
+    taken into account. devices: so many are drawn at random;
     samples: at most so many of each, at random. The power iteration ends after five steps in a row that lift ||H v|| by
     less than `tolerance` of it, or after `iterations`. Whether the losses are convex is for you to know.
     """
@@ -121,7 +135,15 @@ def suggest_alpha(
     if mu > 0:
         kinds = [exact.StronglyConvex, *kinds[:2], one_step.StronglyConvex, *kinds[2:]]
     theory = {f"{kind.method}, {kind.case}": kind.recommended_alpha(L, mu, m, P) for kind in kinds}
-    return Advice(L, data.name(largest), len(found), m, P, theory)
+    return Advice(L, data.name(largest), len(found), m, P, theory, reach=_reach(solver, data))
+
+
+def _reach(solver: Solve | None, population: Population) -> float | None:
+    """How far a device's steps go in a round where its gradients are of length 1, on the average device."""
+    if not isinstance(solver, SGD):
+        return None
+    mean = -(-population.total // population.devices)
+    return float(solver.lr) * total_steps(mean, solver.epochs, solver.steps, solver.batch_size)
 
 
 class _Limits(NamedTuple):
