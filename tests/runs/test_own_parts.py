@@ -87,6 +87,27 @@ def test_a_loss_that_is_no_plain_mean_is_evaluated_on_all_samples_at_once(
     assert run.history[-1]["models"]["server"]["accuracy"] == float((output.argmax(1).numpy() == y).mean())
 
 
+def test_a_weighted_loss_of_places_is_evaluated_at_once_though_the_model_starts_at_zero() -> None:
+    """Sequences of classes, whose losses are all the same where all scores are zero."""
+    y = np.sort(np.random.default_rng(0).integers(0, 3, 2400))[:, None].repeat(2, 1)
+    x = np.random.default_rng(1).normal(0, 1, (2400, 2, 4)) + y[..., None]
+    model, w = nn.Linear(4, 3).double(), torch.tensor([1.0, 5.0, 20.0], dtype=torch.float64)
+    nn.init.zeros_(model.weight)
+    nn.init.zeros_(model.bias)
+
+    def loss(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return cross_entropy(output.flatten(0, 1), y.flatten(), weight=w)
+
+    population, solver = (
+        feddyn.Population.from_arrays(x, y, np.arange(2400) % 10),
+        feddyn.SGD(0.1, epochs=1, batch_size=40),
+    )
+    run = feddyn.simulate(model, population, feddyn.FedAvg(), solver, participation=1.0, rounds=1, loss=loss, workers=1)
+    with torch.no_grad():
+        true = float(loss(run.model("server")(torch.from_numpy(x)), torch.from_numpy(y)))
+    assert run.history[-1]["models"]["server"]["loss"] == pytest.approx(true, rel=1e-12)
+
+
 def test_a_model_of_one_parameter_counts_one_model_a_round() -> None:
     """FedAvg uploads share_k theta_k and share_k, which is as large as this model, but no model."""
     x = np.linspace(-1, 1, 40)[:, None]
