@@ -158,7 +158,7 @@ def test_the_status_names_what_is_running(monkeypatch: pytest.MonkeyPatch, capsy
         assert call("reproduce", "--status", "out", monkeypatch=monkeypatch) == 0
         said = capsys.readouterr().out
         assert "running, at round 2 of 8" in said
-        assert "0 of 1 runs got to the end, 1 are running, 0 are left" in said
+        assert "0 of 1 runs that were begun got to the end, 1 are running, 0 are left" in said
         monkeypatch.setattr("feddyn.paper.study.PATIENCE", 0.0)
         assert call(*words[:-6], "--out", "out", "--workers", "1", monkeypatch=monkeypatch) == 2
         assert "is in use by a living process" in capsys.readouterr().err
@@ -192,7 +192,9 @@ def test_the_status_shows_all_runs_that_were_begun(
     assert call("reproduce", "--status", "alone", monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
     assert "| cannot go on |" in said
-    assert "0 of 1 runs got to the end, 1 cannot go on, 0 are running, 0 are left" in said.replace("\n", " ")
+    assert "0 of 1 runs that were begun got to the end, 1 cannot go on, 0 are running, 0 are left" in said.replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,11 @@ def fields(file: Path) -> dict[str, list[str]]:
             delimiter = max(DELIMITERS, key=stream.readline().count)
             stream.seek(0)
             heading, *rows = [row for row in csv.reader(stream, delimiter=delimiter, strict=True) if row] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the table {file} cannot be read: it is not text in UTF-8 ({error.reason}): save it as UTF-8"
+        ) from None
+    except (OSError, csv.Error) as error:
         raise InputError(f"the table {file} cannot be read: {error}") from None
     if twice := {name for name in heading if heading.count(name) > 1}:
         raise InputError(f"the table {file} has two columns {min(twice)!r}: rename one of them")

@@ -27,7 +27,9 @@ def status(directory: Path) -> Status:
     place = next((path for path in places if (path / ledgers.FILE).exists()), None)
     ledger = ledgers.read(place) if place else None
     if place is None or ledger is None:
-        raise InputError(f"there is no federation in {directory}: give the folder that `out` names, or one above it")
+        raise InputError(
+            f"there is no federation in {directory} (yet: server/run.sh begins it); give the deployment's folder"
+        )
     history = read_rounds(place / "rounds.jsonl")[: ledger.round]
     last: dict[int, int] = {number: line["round"] for line in history for number in line["active"]}
     rows = []

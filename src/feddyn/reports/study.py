@@ -117,7 +117,7 @@ def _progress(begun: Sequence[Trial], wanted: Sequence[Trial] | None) -> Table:
     open_ones = [trial for trial in found if not trial.complete]
     left = [trial for trial in open_ones if not trial.problem]
     running = sum(trial.directory in busy for trial in left)
-    done = "got to the end" if wanted is None else "of the queue got as far as asked"
+    done = "that were begun got to the end" if wanted is None else "of the queue got as far as asked"
     stuck = f"{len(open_ones) - len(left)} cannot go on, " if len(left) < len(open_ones) else ""
     note = (
         f"{len(found) - len(open_ones)} of {len(found)} runs {done}, {stuck}{running} are running, "

@@ -76,7 +76,8 @@ class Plan:
             if isinstance(value := getattr(self, name), type):
                 raise InputError(f"the {name} is the class {value.__name__}: give one of it, {value.__name__}(...)")
             if not callable(value):
-                raise InputError(f"the {name} must be a function, or for solvers one such as SGD(...), not {value!r}")
+                such = "SGD(...)" if name == "solver" else "torch.nn.functional.mse_loss"
+                raise InputError(f"the {name} must be a function such as {such}, not {value!r}")
         require_fitting(self.local_solver, self.evaluation, self.target, self.links, self.patience)
         for name in ("rounds", "seed", "participation"):  # NumPy's numbers as Python's, for the record
             if isinstance(value := getattr(self, name), np.generic):
