@@ -185,7 +185,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match="of no kind that is read here"):
         Columns(written(tmp_path, TEXT, "data.xlsx"))
     (tmp_path / "latin.csv").write_bytes("hospital\nkrankenhäuser\n".encode("latin-1"))
-    with pytest.raises(feddyn.InputError, match=r"latin.csv cannot be read: 'utf-8' codec"):
+    with pytest.raises(feddyn.InputError, match=r"latin.csv cannot be read: it is not UTF-8 .*save it as that"):
         Columns(tmp_path / "latin.csv")
     with pytest.raises(feddyn.InputError, match=r"data.npz cannot be read"):
         Columns(written(tmp_path, TEXT, "data.npz"))

@@ -36,7 +36,7 @@ def fields(file: Path) -> dict[str, list[str]]:
             heading, *rows = [row for row in csv.reader(stream, delimiter=delimiter, strict=True) if row] or [[]]
     except UnicodeDecodeError as error:
         raise InputError(
-            f"the table {file} cannot be read: it is not text in UTF-8 ({error.reason}): save it as UTF-8"
+            f"the table {file} cannot be read: it is not UTF-8 ({error.reason}): save it as that"
         ) from None
     except (OSError, csv.Error) as error:
         raise InputError(f"the table {file} cannot be read: {error}") from None
