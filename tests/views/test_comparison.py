@@ -98,8 +98,12 @@ def test_the_target_of_the_settings_counts_where_all_have_it() -> None:
 def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(InputError, match="there is nothing to compare"):
         compare()
-    with pytest.raises(InputError, match="did you mean 'all accuracy'"):
+    with pytest.raises(InputError, match=r"have the acuracy \(mean of all devices\); did you mean 'accuracy'"):
         compare(record([0.1]), metric="acuracy")
+    other = record([0.1], evaluation_models=["server"])
+    other.history[0]["models"] = {"server": {"loss": 0.9}}
+    with pytest.raises(InputError, match="not all runs have the model 'all'; they have none in common"):
+        compare(record([0.1]), other)
     unseen = RunRecord(Path("r"), "", {}, [], Status.RUNNING, "", 0.0)
     with pytest.raises(InputError, match="r: no round of it has been evaluated yet"):
         compare(unseen)

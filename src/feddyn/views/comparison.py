@@ -181,12 +181,12 @@ def compare(
             raise InputError(f"{where}: {run.message or 'no round of it has been evaluated yet'}")
     chosen, measure = found[0].headline
     chosen, measure = model or chosen, metric or measure
-    for run in found:
-        models = run.evaluated[-1]["models"]
-        if chosen not in models or measure not in models[chosen]:
-            known = set.intersection(*(_figures(one) for one in found))
-            wanted = f"{chosen} {measure}"
-            raise InputError(f"not all runs have the {named(measure, chosen)}; {nearest(wanted, sorted(known))}")
+    rows = [run.evaluated[-1]["models"] for run in found]
+    if any(chosen not in row for row in rows):
+        raise InputError(f"not all runs have the model {chosen!r}; {_in_common(chosen, rows)}")
+    if any(measure not in row[chosen] for row in rows):
+        words = _in_common(measure, [row[chosen] for row in rows])
+        raise InputError(f"not all runs have the {named(measure, chosen)}; {words}")
     keys, together = variants(found)
     goals = [{**run.setting.get("target", {}), "stop": None} for run in found]  # whether it stops there costs nothing
     if target is None and all(goal == goals[0] for goal in goals) and goals[0].get("metric") == measure:
@@ -194,8 +194,9 @@ def compare(
     return Comparison(together, keys, chosen, measure, directions(found[0].setting)[measure], target)
 
 
-def _figures(run: Recorded) -> set[str]:
-    return {f"{model} {metric}" for model, row in run.evaluated[-1]["models"].items() for metric in row}
+def _in_common(wanted: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    known = set.intersection(*(set(row) for row in rows))
+    return nearest(wanted, known) if known else "they have none in common"
 
 
 def _several(values: Sequence[float], say: Callable[[float], str]) -> str:
