@@ -101,7 +101,7 @@ def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(InputError, match=r"have the acuracy \(mean of all devices\); did you mean 'accuracy'"):
         compare(record([0.1]), metric="acuracy")
     other = record([0.1], evaluation_models=["server"])
-    other.history[0]["models"] = {"server": {"loss": 0.9}}
+    other = replace(other, history=[{**other.history[0], "models": {"server": {"loss": 0.9}}}])
     with pytest.raises(InputError, match="not all runs have the model 'all'; they have none in common"):
         compare(record([0.1]), other)
     unseen = RunRecord(Path("r"), "", {}, [], Status.RUNNING, "", 0.0)
