@@ -8,7 +8,7 @@ from pathlib import Path
 import feddyn
 
 SOURCE = Path(feddyn.__file__).parent
-LEAVES = {"batches", "checks", "errors"}
+LEAVES = {"batches", "checks", "errors", "origin"}
 BASE = {"algorithms", "models", "data", "solvers", "metrics"}
 MAY_IMPORT = {
     "algorithms": set[str](),

@@ -10,17 +10,16 @@ import dis
 import functools
 import hashlib
 import logging
-import sys
-import sysconfig
 import types
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from feddyn.origin import of_a_library
 
 if TYPE_CHECKING:
     from feddyn.metrics import Evaluation
@@ -119,7 +118,7 @@ class _Reader:
         yield from self._all(vars(function), where)
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
         yield from self._all({name: _inside(cell) for name, cell in zip(names, cells, strict=True)}, where)
-        if not _of_a_library(function):
+        if not of_a_library(function):
             yield self.read(function.__code__, where)
             used = _globals(function.__code__)
             own = {name: value for name, value in function.__globals__.items() if name in used}
@@ -127,7 +126,7 @@ class _Reader:
 
     def _class(self, kind: type, where: str) -> Iterator[str]:
         yield _qualified(kind)
-        if not _of_a_library(kind):
+        if not of_a_library(kind):
             yield from (self.read(base, where) for base in kind.__bases__)
             functions = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
             own = {
@@ -208,27 +207,6 @@ def _globals(code: types.CodeType) -> set[str]:
     found = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return found.union(*map(_globals, inner))
-
-
-def installed(file: Path) -> bool:
-    """Whether a file comes with Python or with an installed package."""
-    parents = file.resolve().parents
-    named = any(parent.name in ("site-packages", "dist-packages") for parent in parents)
-    return named or any(place in parents for place in _places())
-
-
-@functools.cache
-def _places() -> tuple[Path, ...]:
-    return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
-
-
-def _of_a_library(part: types.FunctionType | type) -> bool:
-    """Whether a function or class comes with Python, with an installed package or with feddyn."""
-    root = (part.__module__ or "").partition(".")[0]
-    if root in sys.stdlib_module_names or root == "feddyn":
-        return True
-    file = getattr(sys.modules.get(root), "__file__", None)
-    return file is not None and installed(Path(file))
 
 
 def table(part: object) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from feddyn.data.population import Samples
 from feddyn.data.stored import Stored, from_arrays
 from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
+from feddyn.origin import told
 
 Collate: TypeAlias = Callable[[Sequence[Any]], tuple[Batch, Any]]
 """Items of a Dataset -> a batch of samples, and their targets."""
@@ -92,10 +93,7 @@ def _collated(collate: Collate, items: Sequence[Any]) -> Samples:
         x, y = collate(items)
         y = torch.as_tensor(y)
     except Exception as error:  # whatever somebody's own code raises
-        words = " ".join(str(error).split())
-        raise InputError(
-            f"collate does not make (samples, targets) of the items: {type(error).__name__}: {words}"
-        ) from error
+        raise InputError(f"collate does not make (samples, targets) of the items: {told(error)}") from error
     lengths = {len(leaf) for leaf in (*leaves(x), y)}
     if lengths != {len(items)}:
         found = " and ".join(map(str, sorted(lengths)))

@@ -19,6 +19,7 @@ from feddyn.engine.stackable import refusal
 from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import linear_layers, stacked
+from feddyn.origin import told
 from feddyn.round.local import augmented
 from feddyn.round.rehearsal import averages, confined, telling_rows
 from feddyn.solvers.base import Batchable, Solver
@@ -73,12 +74,12 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
         return "one sample does not show whether the loss is a mean over samples"
     x, y = (convert(taken(data, rows), model.theta.dtype, model.theta.device) for data in (samples, targets))
     model.module.train()
-    if population.transform is not None:
-        x = population.transform(x, model.theta.dtype)
     weight = model.theta.new_full((1, 1, len(y)), 1 / len(y))
     with warnings.catch_warnings(), confined(model.theta.device):
         warnings.simplefilter("ignore")  # what should be warned of is found when the model is tried out
         try:
+            if population.transform is not None:
+                x = population.transform(x, model.theta.dtype)
             output, apart = model(x), joined([model(row) for row in split(x, 1)])
             alone = model.gradient(x, y)
             way = stacked(model)(model.theta.expand(1, 1, -1))
@@ -87,8 +88,8 @@ def _refusal(model: FlatModel, population: Population, solver: Solver) -> str:
             # in a stack, batches are filled up with samples of weight 0, which must not matter to the others
             alike = all(map(_close, leaves(apart), leaves(output)))
             apart_is_together = alike and averages(model.loss, output, y)
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError) as error:
-            return f"vmap does not work with this model ({str(error).splitlines()[0]})"
+        except Exception as error:  # somebody's own code, which may fail alone too: then the rehearsal says so
+            return f"vmap does not work with this model ({told(error)})"
     if not apart_is_together or not _close(batched.flatten(), alone):
         return "the loss or the model mixes or weighs the samples of a batch"
     return ""

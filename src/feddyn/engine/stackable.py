@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from feddyn.algorithms.base import Algorithm, Solution, State, Vector
+from feddyn.origin import told
 
 SHARES = (0.5, 1.0, 1.75)
 PATHS = (0.3, 0.6, 0.9)
@@ -31,7 +32,7 @@ def refusal(algorithm: Algorithm, theta: Vector) -> str:
     try:
         together = _outcome(algorithm, down, _stack(states), shares, Solution(torch.stack(thetas), paths))
     except Exception as error:
-        return f"{name} does not take stacked devices ({type(error).__name__}: {str(error).splitlines()[0]})"
+        return f"{name} does not take stacked devices ({told(error)})"
     for what, alone in _stack(single).items():
         found = together.get(what, torch.zeros(0))
         alike = found.shape in (alone.shape, alone.shape[1:])

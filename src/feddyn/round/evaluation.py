@@ -13,6 +13,7 @@ from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, natural, ratio
 from feddyn.models.flat import FlatModel
+from feddyn.origin import told
 from feddyn.round.rehearsal import averages, telling_rows
 
 Part: TypeAlias = list[float]
@@ -125,10 +126,9 @@ def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
     except InputError:
         raise
     except Exception as error:  # it is somebody's own function
-        words = str(error).splitlines()[0] if str(error) else "no words"
         raise InputError(
             f"the metric {metric.name} does not work on outputs of shape {form(output, 0)} and targets {form(y, 0)}: "
-            f"{type(error).__name__}: {words}"
+            f"{told(error)}"
         ) from error
     return len(sums)
 
@@ -140,5 +140,5 @@ def _finished(metric: Metric, sums: Sequence[float]) -> float:
     except Exception as error:  # it is somebody's own function
         raise InputError(
             f"the metric {metric.name} has no figure for the sums {[f'{number:g}' for number in sums]} "
-            f"({type(error).__name__}: {error}): let its `finish` say what it is then"
+            f"({told(error)}): let its `finish` say what it is then"
         ) from error

@@ -17,6 +17,7 @@ from feddyn.data.population import Population
 from feddyn.data.transforms import Transform
 from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.origin import told
 
 WHOLE = (
     'cross-entropy takes classes as whole numbers (of a table, task = "classes" makes them so); for regression, '
@@ -42,11 +43,10 @@ def try_out(model: FlatModel, population: Population, transform: Transform | Non
             batch = taken(x, rows)
             try:
                 batch = batch if transform is None else transform(batch, model.theta.dtype)
-            except InputError:
+            except FeddynError:
                 raise
-            except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
-                words = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise InputError(f"the transform does not fit the {what} samples ({shapes}): {words}") from error
+            except Exception as error:  # whatever somebody's own code raises
+                raise InputError(f"the transform does not fit the {what} samples ({shapes}): {told(error)}") from error
             _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
     for name, value in model.module.named_buffers():
         if name not in buffers or value is not buffers[name][0] or value._version != buffers[name][1]:
@@ -65,8 +65,7 @@ def try_method(algorithm: Algorithm, theta: Vector, devices: int) -> None:
         except FeddynError:
             raise
         except Exception as error:  # whatever somebody's own code raises
-            what = " ".join(str(error).split())
-            raise InputError(f"{where}.{name} fails when it is tried out: {type(error).__name__}: {what}") from error
+            raise InputError(f"{where}.{name} fails when it is tried out: {told(error)}") from error
 
     def vectors(name: str, found: object) -> State:
         if isinstance(found, dict) and all(isinstance(vector, torch.Tensor) for vector in found.values()):
@@ -122,11 +121,11 @@ def _try_loss(model: FlatModel, x: Batch, y: torch.Tensor, refusal: str) -> None
             f"{refusal}: one output and one target have to be of one shape; targets of shape (n,) for outputs of shape "
             "(n, 1) are y[:, None]"
         ) from error
-    except InputError:
+    except FeddynError:
         raise
-    except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, KeyError) as error:
+    except Exception as error:
         hint = f"; {WHOLE}" if floating else ""
-        raise InputError(f"{refusal}: {str(error).splitlines()[0]}{hint}") from error
+        raise InputError(f"{refusal}: {told(error)}{hint}") from error
     if model.loss is cross_entropy:
         if y.is_floating_point() and (output.shape != y.shape or y.dim() < 2 or y.shape[1] < 2):
             raise InputError(f"{refusal}: {WHOLE}")
@@ -169,7 +168,7 @@ def averages(loss: Loss, output: Batch, y: torch.Tensor) -> bool:
         batches.append((scores.expand(len(classes), -1), classes))
     try:
         return all(_is_mean(loss, *batch) for batch in batches)
-    except (RuntimeError, ValueError, TypeError, IndexError):
+    except Exception:
         return False  # it cannot be asked about one sample
 
 

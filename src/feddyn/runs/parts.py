@@ -11,9 +11,10 @@ from feddyn.batches import Batch, arguments, form, joined, leaves, split, taken
 from feddyn.data.population import Arrays, Population
 from feddyn.data.stored import as_batch, convert
 from feddyn.data.transforms import Transform, as_table
-from feddyn.errors import InputError
+from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Figures, Metric, directions, spread, worst_tenth
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.origin import told
 from feddyn.round.evaluation import Evaluator, batch_size
 from feddyn.round.rehearsal import try_out
 
@@ -40,12 +41,12 @@ class Parts:
             batches = split(samples, batch_size(transform(taken(samples, slice(1)), like.dtype)))
             inputs = (arguments(transform(batch, like.dtype)) for batch in batches)
             return joined([model(*args, **kwargs) for args, kwargs in inputs])
-        except InputError:
+        except FeddynError:
             raise
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except Exception as error:  # whatever somebody's own code raises
             raise InputError(
                 f"the model does not take samples of shape {form(samples)}: "
-                f"{str(error).splitlines()[0]}; give raw samples as the run's data has them, one a row"
+                f"{told(error)}; give raw samples as the run's data has them, one a row"
             ) from error
 
 

@@ -16,8 +16,8 @@ from types import CodeType, ModuleType
 from typing import Any, TypeGuard, TypeVar
 
 from feddyn.errors import InputError, nearest
-from feddyn.identity import installed
-from feddyn.settings.schema import choose, told
+from feddyn.origin import installed, told
+from feddyn.settings.schema import choose
 
 T = TypeVar("T")
 FOLDER = "code"

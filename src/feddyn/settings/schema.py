@@ -1,7 +1,6 @@
 """Tables of a setting checked against the signature of what they make: unknown, missing or ill-typed keys are named."""
 
 import inspect
-import traceback
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import torch
 
 from feddyn.errors import FeddynError, InputError, nearest
-from feddyn.identity import installed
+from feddyn.origin import told
 from feddyn.wire import Compressor
 
-HOME = Path(__file__).resolve().parents[1]
 T = TypeVar("T")
 
 
@@ -59,18 +57,6 @@ def build(make: Callable[..., T], table: Mapping[str, Any], where: str, name: st
     except Exception as error:  # whatever somebody's own code raises
         what = f"{where} {name!r}" if name else where
         raise InputError(f"{what} cannot be made of {dict(table)}: {told(error)}") from None
-
-
-def told(error: BaseException) -> str:
-    """An error of somebody's code in one line: what it says and, for code that is not installed, where it happened."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    if not isinstance(error, ValueError | TypeError | RuntimeError | MemoryError | OSError | ImportError | SyntaxError):
-        words = f"{type(error).__name__}: {words}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        if file.is_file() and HOME not in file.resolve().parents and not installed(file):
-            return f"{words} ({file.name}, line {frame.lineno})"
-    return words
 
 
 def choose(known: Mapping[str, T], table: Mapping[str, Any], key: str, where: str) -> T:

@@ -1,0 +1,43 @@
+"""Where code comes from: Python, an installed package, feddyn, or a file of one's own, whose errors have a line."""
+
+import functools
+import sys
+import sysconfig
+import traceback
+import types
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def installed(file: Path) -> bool:
+    """Whether a file comes with Python or with an installed package."""
+    parents = file.resolve().parents
+    named = any(parent.name in ("site-packages", "dist-packages") for parent in parents)
+    return named or any(place in parents for place in _places())
+
+
+def of_a_library(part: types.FunctionType | type) -> bool:
+    """Whether a function or class comes with Python, with an installed package or with feddyn."""
+    root = (part.__module__ or "").partition(".")[0]
+    if root in sys.stdlib_module_names or root == "feddyn":
+        return True
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return file is not None and installed(Path(file))
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody's code in one line: what it says and, for code that is not installed, where it happened."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, ValueError | TypeError | RuntimeError | MemoryError | OSError | ImportError | SyntaxError):
+        words = f"{type(error).__name__}: {words}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.is_file() and HERE not in file.resolve().parents and not installed(file):
+            return f"{words} ({file.name}, line {frame.lineno})"
+    return words
+
+
+@functools.cache
+def _places() -> tuple[Path, ...]:
+    return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
