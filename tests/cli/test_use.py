@@ -19,7 +19,7 @@ from feddyn.settings.documents import read
 from feddyn.settings.starter import write
 from tests.cli.conftest import Say
 from tests.cli.test_run import real
-from tests.settings.test_loading import MNIST, recorded
+from tests.settings.test_loading import MNIST, SETTING, recorded
 
 
 @pytest.fixture
@@ -62,6 +62,15 @@ def test_other_data_from_an_npz_file(folder: Path, say: Say, tmp_path: Path) -> 
     assert "clinic 9" in out
     np.savez(tmp_path / "alone.npz", x=other.x.numpy(), y=other.y.numpy())
     assert "own samples" not in say("evaluate", folder, "--data", tmp_path / "alone.npz")[1]
+
+
+def test_models_of_a_run_that_diverged_are_called_so(say: Say, tmp_path: Path) -> None:
+    with pytest.raises(FeddynError, match="diverged in round 1"):
+        recorded(SETTING | {"solver": {"lr": 1e200, "epochs": 2, "batch_size": 10}}, tmp_path / "r")
+    for words in (["evaluate", tmp_path / "r"], ["export", tmp_path / "r", "--to", tmp_path / "m.pt"]):
+        code, _, err = say(*words)
+        assert code == 0
+        assert err == f"the run diverged: its models are those that it began with (feddyn doctor {tmp_path / 'r'})\n"
 
 
 @real

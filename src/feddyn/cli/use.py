@@ -1,7 +1,7 @@
 """`feddyn evaluate` and `feddyn export`: trained models used, and handed on."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,9 +9,13 @@ from feddyn.cli.completion import single_records
 from feddyn.cli.data import provide
 from feddyn.cli.look import one_record
 from feddyn.cli.show import Place, say, show
+from feddyn.records.layout import Status
 from feddyn.views.naming import whose
 from feddyn.views.portrait import devices as devices_table
 from feddyn.views.tables import Table, figure
+
+if TYPE_CHECKING:
+    from feddyn.runs.run import Run
 
 MODELS = click.Choice(["server", "active", "all", "best"])
 
@@ -35,6 +39,7 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
 
     one_record(directory)
     run = load(directory)
+    _warn(run)
     own = run.setting.get("population", {}).get("source")
     if (source := named or own) in SOURCES:
         provide(str(source))
@@ -68,4 +73,12 @@ def export(directory: Path, to: Path, model: Any) -> None:
 
     one_record(directory)
     run = load(directory)
+    _warn(run)
     say(f"{whose(model or run.headline[0])}: {run.export(to, model)}")
+
+
+def _warn(run: "Run") -> None:
+    """Of a run that diverged, the models are the last ones before that."""
+    if run.status is Status.DIVERGED:
+        after = f"of round {len(run.history)}" if run.history else "that it began with"
+        say(f"the run diverged: its models are those {after} (feddyn doctor {run.path})", err=True)
