@@ -252,6 +252,22 @@ def test_more_rounds_of_a_run_that_ended_at_its_target(
     assert "finished; target reached in round 1, 8 of 8 rounds" in capsys.readouterr().out
 
 
+def test_a_run_that_ended_at_its_target_without_a_checkpoint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not told to go on in a way that it cannot."""
+    Path("my.toml").write_text(SINGLE + TARGET)
+    assert call("run", "my.toml", "--out", "x", "--keep", "0", monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert call("resume", "x", monkeypatch=monkeypatch) == 0
+    hint = "it ended in round 1, and no checkpoint was kept to go on from: it was larger than --keep allows"
+    assert capsys.readouterr().out == f"x is complete: there is nothing to do ({hint})\n"
+    before = Path("x/rounds.jsonl").read_bytes()
+    assert call("resume", "x", "--set", "target.stop=false", monkeypatch=monkeypatch) == 2
+    assert "run its setting.toml with more rounds in another directory" in capsys.readouterr().err
+    assert Path("x/rounds.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize("name", ["m.pt", "m.safetensors", "m.onnx"])
 def test_a_model_goes_into_no_folder_that_is_not_there(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""A moment in which Ctrl-C has to wait."""
+"""Moments in which Ctrl-C has to wait."""
 
 import signal
 import threading
@@ -28,3 +28,14 @@ def shielded() -> Iterator[None]:
             signal.signal(signal.SIGINT, before[signal.SIGINT])
         for late in seen:
             signal.raise_signal(late)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Block the signals in this thread, for a process that is started inside: it has them blocked too, until it has
+    handlers of its own and unblocks them."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

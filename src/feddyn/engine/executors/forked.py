@@ -22,7 +22,7 @@ from feddyn.algorithms.base import State, Vector
 from feddyn.engine.executors.base import Chunk, Executor, placed, sendable
 from feddyn.engine.executors.inline import Inline
 from feddyn.engine.memory import keep_freed_memory, shared
-from feddyn.engine.shield import SIGNALS
+from feddyn.engine.shield import SIGNALS, held_back
 from feddyn.engine.trainer import Effort, Task, Trainer
 from feddyn.errors import FeddynError, InputError
 from feddyn.round.evaluation import Evaluator, Part
@@ -119,12 +119,8 @@ class Forked(Executor):
         else:
             self._pipes.append(here)
         process = multiprocessing.get_context("fork").Process(target=self._work, args=(place, there), daemon=True)
-        # signals wait until the worker has handlers of its own
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        try:
+        with held_back():
             process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         there.close()
         self._processes[place:] = [process, *self._processes[place + 1 :]]
 

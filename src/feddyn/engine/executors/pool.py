@@ -16,7 +16,7 @@ import torch
 
 from feddyn.engine.executors.base import sendable
 from feddyn.engine.memory import keep_freed_memory
-from feddyn.engine.shield import SIGNALS
+from feddyn.engine.shield import SIGNALS, held_back
 from feddyn.errors import FeddynError
 from feddyn.round.rehearsal import confined
 
@@ -54,12 +54,9 @@ def streams(
     def begin() -> None:
         here, there = context.Pipe()
         process = context.Process(target=_serve, args=(function, there))
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the process has handlers of its own
-        try:
+        with held_back():
             process.start()
             processes.append(process)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         there.close()
         give(here)
 
