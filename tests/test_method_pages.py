@@ -1,6 +1,7 @@
 """Every method has its page, whose lines of code are those of its file, and whose setting runs."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,19 @@ def test_the_setting_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert call(*asked, monkeypatch=monkeypatch) == 0
     assert len(feddyn.load(out).history) == 2
     assert torch.isfinite(feddyn.load(out).models["server"]).all()
+
+
+TOOK = re.compile(r"took ([\d.]+ \(\d+ settings?\)(?:, [\d.]+ \(\d+ settings?\))*)")
+
+
+@pytest.mark.parametrize("name", sorted(PAGES - {"fedavg", "fedsplit", "scaffold"}))
+def test_what_the_leaderboard_took_is_what_its_table_has(name: str) -> None:
+    page = (ROOT / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8")
+    (words,) = TOOK.findall(page)
+    said = {value: int(count) for value, count in re.findall(r"([\d.]+) \((\d+)", words)}
+    (row,) = [line for line in page.splitlines() if words in line]
+    parameter = row.split("`")[1].split()[0]
+    table = page.partition("<!-- results: standing")[2].partition("<!-- end")[0]
+    rows = "\n".join(line for line in table.splitlines() if ", sharpness-aware" not in line)
+    taken = Counter(re.findall(rf"\| (?:algorithm\.)?{parameter} ([\d.]+)", rows))
+    assert {float(value): count for value, count in taken.items()} == {float(v): n for v, n in said.items()}
