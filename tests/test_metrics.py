@@ -13,8 +13,9 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.metrics import directions, headline, spread, top
+from feddyn.metrics import directions, headline, perplexity, spread, top
 from feddyn.reports.report import make
+from feddyn.views.portrait import devices
 
 BINS = 200
 
@@ -172,6 +173,54 @@ def test_a_metric_of_nothing_is_zero_unless_it_says_otherwise(unbalanced: Stored
     broken = feddyn.Metric("broken", lambda output, y: (1 / 0, 1))
     with pytest.raises(feddyn.InputError, match=r"the metric broken does not work on outputs of shape .*ZeroDivision"):
         run(unbalanced, metrics=[broken])
+
+
+@pytest.mark.parametrize("nothing", [math.nan, math.inf])
+def test_a_metric_without_a_figure_is_refused_before_anything_is_trained(
+    nothing: float, unbalanced: Stored, tmp_path: Path
+) -> None:
+    """No JSON has it, and no best round, patience or target could be told by it."""
+    metric = feddyn.Metric("undefined", lambda output, y: (0, len(y)), lambda sums: nothing)
+    with pytest.raises(feddyn.InputError, match=rf"the metric undefined has no figure .*\(it is {nothing}\): let its"):
+        run(unbalanced, metrics=[metric], out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("gap", [lambda sums: math.nan, lambda sums: sums[0] / sums[2]])
+def test_devices_that_a_metric_says_nothing_about(gap: Any, unbalanced: Stored, tmp_path: Path) -> None:
+    """The sensitivity on a device without anybody ill: it has none, and the spread is that of the others."""
+
+    def sums(output: torch.Tensor, y: torch.Tensor) -> list[Any]:
+        return [((output.argmax(1) == 1) & (y == 1)).sum(), (y == 1).sum(), 0]
+
+    metric = feddyn.Metric("sensitivity", sums, lambda sums: sums[0] / sums[1] if sums[1] else gap(sums))
+    y = np.arange(60) // 10 % 2
+    y[:10] = 0
+    x = np.random.default_rng(0).normal(0, 1, (60, 4))
+    population = feddyn.Population.from_arrays(x, y, np.arange(60) // 10)
+    evaluation = feddyn.Evaluation(devices=True, metrics=[metric])
+    found = run(population, evaluation=evaluation, out=tmp_path / "r")
+    loaded = feddyn.load(tmp_path / "r")
+    for column in (found.on_devices["sensitivity"], loaded.on_devices["sensitivity"]):
+        assert [math.isnan(value) for value in column] == [True, False, True, False, True, False]
+    known = found.on_devices["sensitivity"][1::2]
+    assert found.history[-1]["on_devices"]["sensitivity"]["worst"] == min(known)
+    assert found.history[-1]["on_devices"]["sensitivity"]["median"] == sorted(known)[1]
+    assert json.loads((tmp_path / "r" / "devices.json").read_text())["sensitivity"][0] is None
+    told = found.evaluate(population)
+    assert math.isnan(told.devices["sensitivity"][0])
+    assert told.spread["sensitivity"]["worst"] == min(told.devices["sensitivity"][1::2])
+    shown = devices(loaded.on_devices, "sensitivity", "higher")
+    assert [row[shown.columns.index("sensitivity")] for row in shown.rows[3:]] == ["-"] * 3
+    make([tmp_path / "r"], tmp_path / "page")
+
+
+def test_places_that_do_not_count_have_no_perplexity() -> None:
+    """Their targets are below 0; that the model rules out class 0 everywhere makes no difference."""
+    output = torch.zeros(1, 3, 4)
+    output[..., 0] = -torch.inf
+    found = perplexity(-1)
+    assert found.finish(found.batch(output, torch.tensor([[1, 2, -100]]))) == pytest.approx(3.0)
 
 
 def test_a_metric_that_does_not_fit_is_refused_before_anything_is_trained(unbalanced: Stored) -> None:

@@ -29,7 +29,7 @@ plus weight_decay/2 ||theta||^2; there is one where models are evaluated on the 
 
 
 def ratio(sums: Sums) -> float:
-    """The first sum over the second: a mean; nothing of nothing is 0, as the precision where nobody is found ill."""
+    """The first sum over the second: a mean; nothing of nothing is 0, as the precision where nobody was found ill."""
     return 0.0 if sums[0] == sums[1] == 0 else sums[0] / sums[1]
 
 
@@ -97,7 +97,7 @@ def perplexity(axis: int) -> Metric:
 
     def sums(output: Any, y: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
         right = scores(output).double().log_softmax(axis).gather(axis, y.clamp(min=0).unsqueeze(axis)).squeeze(axis)
-        return -(right * (y >= 0)).sum(), (y >= 0).sum()
+        return -right.masked_fill(y < 0, 0.0).sum(), (y >= 0).sum()
 
     return Metric("perplexity", sums, lambda sums: math.exp(min(ratio(sums), 700.0)), better="lower")
 
@@ -231,12 +231,16 @@ def best(values: Collection[float], better: Better) -> float:
 
 
 def spread(values: Sequence[float], better: Better) -> Figures:
-    """How a figure is distributed over devices: worst, deciles and median, best, and standard deviation.
+    """How a figure is distributed over the devices that have one: worst, deciles and median, best, and standard
+    deviation. A device without one has NaN; empty: there is no other.
 
-    >>> spread([1.0, 2.0, 3.0], "higher")["worst"], spread([1.0, 2.0, 3.0], "lower")["worst"]
+    >>> spread([1.0, math.nan, 3.0], "higher")["worst"], spread([1.0, 2.0, 3.0], "lower")["worst"]
     (1.0, 3.0)
     """
-    ordered, count = sorted(values), len(values)
+    ordered = sorted(value for value in values if not math.isnan(value))
+    count = len(ordered)
+    if not count:
+        return {}
 
     def quantile(q: float) -> float:
         at = q * (count - 1)
@@ -245,20 +249,21 @@ def spread(values: Sequence[float], better: Better) -> Figures:
 
     least, most = ordered[0], ordered[-1]
     worst, top = (least, most) if better == "higher" else (most, least)
-    mean = math.fsum(values) / count
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / count)
+    mean = math.fsum(ordered) / count
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in ordered) / count)
     quantiles = {"q10": quantile(0.1), "median": quantile(0.5), "q90": quantile(0.9)}
     return {"worst": worst, **quantiles, "best": top, "deviation": deviation}
 
 
 def worst_tenth(values: Sequence[float], better: Better) -> float:
-    """The mean of a figure over the tenth of the devices where it is worst, rounded up.
+    """The mean of a figure over the tenth of the devices where it is worst, rounded up, of those that have one.
 
     >>> worst_tenth([0.9, 0.2, 0.4] + 17 * [1.0], "higher")
     0.30000000000000004
     """
-    count = -(-len(values) // 10)
-    return math.fsum(sorted(values, reverse=better == "lower")[:count]) / count
+    ordered = sorted((value for value in values if not math.isnan(value)), reverse=better == "lower")
+    count = -(-len(ordered) // 10)
+    return math.fsum(ordered[:count]) / count if count else math.nan
 
 
 def directions(setting: Mapping[str, Any]) -> dict[str, Better]:

@@ -260,12 +260,13 @@ class Federation:
         return {name: figures[first[name]] for name in models}
 
     def evaluate_devices(self) -> dict[str, list[float]] | None:
-        """The figures of the server's model on each device's own samples, a column a metric; None: not asked for."""
+        """The figures of the server's model on each device's own samples, a column a metric, with NaN where a device
+        has none; None: not asked for."""
         if not self._devices:
             return None
         theta, devices = self.server["theta"], self.population.devices
         parts = self._sums([theta], [(0, self.evaluator.chunks + k) for k in range(devices)]).tolist()
-        figures = [self.evaluator.figures(theta, [part]) for part in parts]
+        figures = [self.evaluator.figures(theta, [part], gaps=True) for part in parts]
         return {name: [row[name] for row in figures] for name in self.evaluator.names}
 
     @cached_property

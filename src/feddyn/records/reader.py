@@ -1,5 +1,6 @@
 """Reading records: runs that ended, go on or were interrupted, checked so that whoever has one need not look again."""
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,13 +91,16 @@ def _optional(file: Path) -> dict[str, Any]:
 
 
 def _columns(devices: dict[str, Any]) -> dict[str, list[Any]]:
-    """Columns that have all one entry for each device, and those of figures numbers."""
+    """Columns that have all one entry for each device, and those of figures numbers, NaN where a device has none."""
     for name, column in devices.items():
         if not isinstance(column, list) or len(column) != len(devices.get("device", ())):
             raise ValueError(f"the column {name} of {DEVICES} has not an entry for each device")
-        check = {"device": text, "samples": count}.get(name, figure)
-        for value in column:
-            check({name: value}, name)
+        check = {"device": text, "samples": count}.get(name)
+        for place, value in enumerate(column):
+            if check:
+                check({name: value}, name)
+            else:
+                column[place] = math.nan if value is None else figure({name: value}, name)
     return devices
 
 

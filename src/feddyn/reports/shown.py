@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +111,11 @@ def _spaced(count: int, most: int) -> list[int]:
 
 
 def _ends(columns: Mapping[str, Sequence[Any]]) -> Document:
-    """The last figures of the devices, each in order: of a device the figure, and the share of devices up to it."""
+    """The last figures of the devices that have them, each in order: the figure, and the share of devices up to it."""
     found = {}
     for name in (name for name in columns if name not in ("device", "samples")):
-        order = sorted(range(len(columns[name])), key=lambda k: columns[name][k])
+        known = [k for k, value in enumerate(columns[name]) if not math.isnan(value)]
+        order = sorted(known, key=lambda k: columns[name][k])
         places = _spaced(len(order), DEVICES)
         found[name] = {
             "device": [columns["device"][order[place]] for place in places],

@@ -1,5 +1,6 @@
 """Evaluating models: loss, metrics and, on training data, the objective that is minimised."""
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeAlias
@@ -83,12 +84,14 @@ class Evaluator:
         part = [float(self.model.loss(output, y)) * len(y), float(len(y))]
         return part + [number for metric, _ in self.metrics for number in metric.batch(output, y)]
 
-    def figures(self, theta: Vector, parts: Sequence[Part]) -> Figures:
-        """The figures of a model from the sums of its chunks."""
+    def figures(self, theta: Vector, parts: Sequence[Part], gaps: bool = False) -> Figures:
+        """The figures of a model from the sums of its chunks. Where a metric has none it is refused or, with `gaps`,
+        NaN: a device may have nobody whom it is about."""
         totals = [sum(column) for column in zip(*parts, strict=True)]
         figures, at = {"loss": ratio(totals[:2])}, 2
+        gaps = gaps or not math.isfinite(figures["loss"])  # the run has diverged, whatever its metrics make of that
         for metric, count in self.metrics:
-            figures[metric.name] = _finished(metric, totals[at : at + count])
+            figures[metric.name] = _finished(metric, totals[at : at + count], gaps)
             at += count
         if self.weight_decay is not None:
             figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
@@ -133,12 +136,24 @@ def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
     return len(sums)
 
 
-def _finished(metric: Metric, sums: Sequence[float]) -> float:
+def _finished(metric: Metric, sums: Sequence[float], gaps: bool) -> float:
     """The figure of a metric, which its own function may not be able to give."""
     try:
-        return float(metric.finish(sums))
+        figure = float(metric.finish(sums))
+        if math.isfinite(figure):
+            return figure
+        why = f"it is {figure}"
+    except ZeroDivisionError as error:
+        why = told(error)
     except Exception as error:  # it is somebody's own function
-        raise InputError(
-            f"the metric {metric.name} has no figure for the sums {[f'{number:g}' for number in sums]} "
-            f"({told(error)}): let its `finish` say what it is then"
-        ) from error
+        raise _without_figure(metric, sums, told(error)) from error
+    if not gaps:
+        raise _without_figure(metric, sums, why)
+    return math.nan
+
+
+def _without_figure(metric: Metric, sums: Sequence[float], why: str) -> InputError:
+    return InputError(
+        f"the metric {metric.name} has no figure for the sums {[f'{number:g}' for number in sums]} ({why}): let its "
+        "`finish` return a number that says what it is then"
+    )

@@ -66,7 +66,8 @@ class Evaluated:
         found = {}
         for name in self.figures:
             values, better = self.devices[name], self.directions[name]
-            found[name] = {"worst 10%": worst_tenth(values, better), **spread(values, better)}
+            if spreading := spread(values, better):
+                found[name] = {"worst 10%": worst_tenth(values, better), **spreading}
         return found
 
 
@@ -79,7 +80,8 @@ def evaluate(parts: Parts, model: nn.Module, population: Population) -> Evaluate
     theta = flat.theta.clone()
 
     def figures(first: int, count: int) -> Figures:
-        found = evaluator.figures(theta, [evaluator.chunk(theta, first + number) for number in range(count)])
+        sums = [evaluator.chunk(theta, first + number) for number in range(count)]
+        found = evaluator.figures(theta, sums, gaps=first > 0)
         return {name: value for name, value in found.items() if name != "objective"}  # it is of training
 
     whole, devices = figures(0, evaluator.chunks), range(there.devices)

@@ -1,5 +1,6 @@
 """One run in words and figures."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ def portrait(run: Recorded) -> list[Table]:
         tables.append(_models(run))
     if norms := _norms(run):
         tables.append(norms)
-    if run.evaluated and "on_devices" in run.evaluated[-1]:
+    if run.evaluated and run.evaluated[-1].get("on_devices"):
         tables.append(_spread(run.evaluated[-1]["on_devices"]))
     return tables
 
@@ -104,13 +105,14 @@ def _spread(spread: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def devices(columns: Mapping[str, Sequence[Any]], metric: str | None, better: Better) -> Table:
-    """Devices with their figures, the worst by a metric first."""
+    """Devices with their figures, the worst by a metric first, those without one last."""
     if not columns:
         raise InputError("the record does not list its devices: there are too many, or the run has not ended yet")
     count = len(next(iter(columns.values())))
     order = list(range(count))
     if metric is not None:
-        order.sort(key=lambda k: columns[metric][k], reverse=better == "lower")
+        sign, values = 1 if better == "higher" else -1, columns[metric]
+        order.sort(key=lambda k: (math.isnan(values[k]), sign * values[k]))
     shown = order[:LISTED]
     rows = [[_cell(columns[name][k]) for name in columns] for k in shown]
     left = [] if len(shown) == count else [f"The worst {len(shown)} of {count} devices."]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,9 +116,11 @@ def duration(seconds: float) -> str:
 def figure(value: float) -> str:
     """A figure to be read.
 
-    >>> figure(0.97214), figure(0.0000123)
-    ('0.9721', '1.23e-05')
+    >>> figure(0.97214), figure(0.0000123), figure(math.nan)
+    ('0.9721', '1.23e-05', '-')
     """
+    if math.isnan(value):
+        return "-"
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.3g}"
 
 
