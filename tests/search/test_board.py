@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import statistics
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,10 @@ space = { "algorithm.drag" = [0.2, 0.9] }
 """
 
 
-def document(**changes: Any) -> dict[str, Any]:
-    import tomllib
+SETTING: dict[str, Any] = tomllib.loads(TEXT)["setting"][0]
 
+
+def document(**changes: Any) -> dict[str, Any]:
     return {**tomllib.loads(TEXT), **changes}
 
 
@@ -261,11 +263,25 @@ def test_a_run_that_diverged_came_to_nothing(played: tuple[Board, Path], tmp_pat
     assert math.isnan(level(record, "all"))
 
 
+def test_a_board_need_not_evaluate_the_servers_model(tmp_path: Path) -> None:
+    """Its page has a dash then where that would stand."""
+    (tmp_path / "mine.py").write_text(OWN)
+    only = {**SETTING, "evaluation": {"every": 2, "models": ["all"]}}
+    board = read(document(setting=[only], seeds=[3]), tmp_path / "out", tmp_path)
+    for _ in play(board, started(OPTIONS), tmp_path):
+        pass
+    found = standings(board, board.contests[0])
+    shown = table(board.contests[0], found)
+    place = shown.columns.index("of the server's model")
+    assert [row[place] for row in shown.rows] == ["-"] * 3
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"seed": [1]}, "seed is not known in a leaderboard; did you mean 'seeds'"),
         ({"model": "best"}, "model: 'best' is none that can be judged by"),
+        ({"setting": [{**SETTING, "evaluation": {"models": ["server"]}}]}, "judged by the model 'all': name it in"),
         ({"seeds": []}, "seeds must be a list of different whole numbers"),
         ({"seeds": [1, 1]}, "seeds must be a list of different whole numbers"),
         ({"seeds": [1000]}, "tuning_seed 1000 is one of seeds"),

@@ -177,6 +177,30 @@ def test_bad_searches_get_one_sentence(change: Document, sentence: str) -> None:
         read(comparison({"rounds": [1, 2]}))
 
 
+def test_a_batch_takes_a_negative_loss_as_single_runs_do(tmp_path: Path) -> None:
+    """A likelihood may be above 1: it has not exploded."""
+    (tmp_path / "mine.py").write_text(
+        "from torch.nn.functional import cross_entropy\n\n"
+        "def likelihood(output, y):\n    return cross_entropy(output, y) - 7\n"
+    )
+    document = comparison(SPACE) | {"loss": "mine.py:likelihood", "stack": 6}
+    _, (method, *_) = read(document, tmp_path)
+    planned = [(candidate, plans(candidate.document, folder=tmp_path)[0].plan) for candidate in grid(method)]
+    (batch,), _ = batches(planned)
+    assert {status for _, status in batch.histories()} == {"finished"}
+
+
+def test_a_batch_says_that_a_target_was_reached_as_single_runs_do() -> None:
+    """Where the run goes on after it, too."""
+    document = comparison(SPACE) | {"target": {"metric": "objective", "value": 100.0, "stop": False}}
+    planned = [(candidate, plans(candidate.document)[0].plan) for candidate in grid(read(document)[1][0])]
+    (batch,), _ = batches(planned)
+    for (_, plan), (history, status) in zip(batch.members, batch.histories(), strict=True):
+        alone = Simulation(plan, workers=1)
+        assert len(list(alone)) == len(history) == 8
+        assert alone.run.status == status == "target reached"
+
+
 def test_a_random_search_trains_what_halving_gave_up(tmp_path: Path) -> None:
     """In the same directory; the searched key need not be in the setting."""
     single = setting("fedavg") | {"solver": {"epochs": 2, "batch_size": 10}, "stack": 1}

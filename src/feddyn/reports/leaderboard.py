@@ -124,8 +124,9 @@ def _gradients(one: Standing) -> float:
 
 
 def _of_server(one: Standing) -> list[float]:
-    """What the server's model came to, seed by seed."""
-    return [value for record in one.records.values() if math.isfinite(value := level(record, "server"))]
+    """What the server's model came to, seed by seed, where it was evaluated."""
+    found = [record for record in one.records.values() if all("server" in line["models"] for line in record.evaluated)]
+    return [value for record in found if math.isfinite(value := level(record, "server"))]
 
 
 def _reached(one: Standing, target: float) -> str:

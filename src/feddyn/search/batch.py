@@ -14,7 +14,7 @@ from feddyn.data.stored import Stored
 from feddyn.records.layout import Line, Status
 from feddyn.round.rehearsal import confined
 from feddyn.runs.plan import Plan
-from feddyn.runs.simulation import EXPLODED
+from feddyn.runs.simulation import exploded
 from feddyn.search.lockstep import Group, Lockstep
 from feddyn.search.space import Candidate
 from feddyn.solvers.base import Batchable
@@ -63,15 +63,16 @@ class Batch(NamedTuple):
                 sent = [count for g, count in zip(groups, sweep.models_a_round, strict=True) for _ in range(g.settings)]
                 for i in sorted(open_):
                     models = {"all": {name: values[i] for name, values in figures.items()}}
-                    if not models["all"]["loss"] <= EXPLODED * (1 + start):
+                    if exploded(models["all"]["loss"], start):
                         status[i] = Status.DIVERGED
                         open_.discard(i)
                         continue
                     histories[i].append({"round": t + 1, "transmitted": (t + 1) * sent[i], "models": models})
                     target = self.members[i][1].target
-                    if target and target.stop and target.reached(models, plan.evaluation.directions):
+                    if target and target.reached(models, plan.evaluation.directions):
                         status[i] = Status.REACHED
-                        open_.discard(i)
+                        if target.stop:
+                            open_.discard(i)
                 if not open_:
                     break
         return list(zip(histories, status, strict=True))

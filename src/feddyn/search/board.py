@@ -141,18 +141,19 @@ def read(document: Document, directory: Path, folder: Path = Path()) -> Board:
         raise InputError(
             f"tuning_seed {tuning_seed} is one of seeds: methods would be tuned on what they are judged by"
         )
-    contests = [_contest(table, document.get("method"), trials, folder) for table in _tables(document, "setting")]
-    _require_apart([contest.name for contest in contests], "settings")
-    labels = list(contests[0].methods)
     if (model := document.get("model", "all")) not in MODELS:
         raise InputError(f"model: {model!r} is none that can be judged by; {nearest(str(model), MODELS)}")
+    methods = document.get("method")
+    contests = [_contest(table, methods, trials, model, folder) for table in _tables(document, "setting")]
+    _require_apart([contest.name for contest in contests], "settings")
+    labels = list(contests[0].methods)
     first = document.get("reference", "FedDyn" if "FedDyn" in labels else labels[0])
     if first not in labels:
         raise InputError(f"reference: {first!r} is no method of the leaderboard; {nearest(str(first), labels)}")
     return Board(directory, contests, seeds, trials, tuning_seed, model, first)
 
 
-def _contest(table: Document, entries: object, trials: int, folder: Path) -> Contest:
+def _contest(table: Document, entries: object, trials: int, model: str, folder: Path) -> Contest:
     name, rounds = table.get("name"), table.get("rounds", 0)
     if not isinstance(name, str) or not slug(name):
         raise InputError(f"a [[setting]] of a leaderboard needs a name of letters and digits, not {name!r}")
@@ -172,7 +173,8 @@ def _contest(table: Document, entries: object, trials: int, folder: Path) -> Con
             _, (method,) = read_space({**common, "compare": [own], **sweep}, folder)
             method = method if space else replace(method, space={})
             for candidate in grid(method):
-                draft(candidate.document, folder)
+                if model not in draft(candidate.document, folder).evaluation.models:
+                    raise InputError(f"methods are judged by the model {model!r}: name it in evaluation.models")
         except InputError as error:
             raise InputError(f"setting {name}: {error}") from None
         if (count := len(grid(method))) > trials:
