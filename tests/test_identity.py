@@ -20,6 +20,7 @@ from torch import nn
 import feddyn
 from feddyn.data.stored import Stored
 from feddyn.identity import describe
+from feddyn.wire import Compressor, Quantized, TopK
 
 FACTOR = 1.0
 
@@ -205,3 +206,39 @@ def test_what_cannot_be_seen_is_resumed_only_with_a_word(unbalanced: Stored, tmp
         assert run(out=tmp_path / "out", resume="unchecked").history == first.history
     with pytest.raises(feddyn.InputError, match="resume must be True, False or 'unchecked', not 'yes'"):
         run(out=tmp_path / "out", resume="yes")
+
+
+@pytest.mark.parametrize("inside", ["solver", "evaluation", "uplink"])
+def test_what_cannot_be_seen_is_found_however_deep_it_is(inside: str, unbalanced: Stored, tmp_path: Path) -> None:
+    """In the schedule of a solver, in a metric, in what a compressor is made of."""
+    lock = threading.Lock()
+
+    def held(*_: Any) -> Any:
+        return 1.0 if lock else 0.0
+
+    class Held(feddyn.Schedule):
+        def __call__(self, round: int) -> float:
+            return float(held())
+
+    class Halved(Compressor):
+        def write(self, vector: Any, sizes: Any, seed: int) -> bytes:
+            return Quantized(4).write(vector, sizes, seed) if lock else b""
+
+        def read(self, reader: Any, sizes: Any) -> Any:
+            return Quantized(4).read(reader, sizes)
+
+    more: dict[str, dict[str, Any]] = {
+        "solver": {"solver": feddyn.SGD(0.1, epochs=1, schedule=Held())},
+        "evaluation": {"metrics": [feddyn.Metric("held", lambda output, y: (0, 1), held)]},
+        "uplink": {"uplink": TopK(0.5, values=Halved())},
+    }
+    arguments: dict[str, Any] = {"solver": feddyn.SGD(0.1, epochs=1), "participation": 3, "rounds": 1, "workers": 1}
+    arguments |= more[inside]
+
+    def run(**rest: Any) -> feddyn.Run:
+        return feddyn.simulate(module_with(0).double(), unbalanced, feddyn.FedAvg(), out=tmp_path, **arguments, **rest)
+
+    with pytest.warns(UserWarning, match=rf"the {inside} holds .*lock"):
+        assert inside in run().setting["needs"]
+    with pytest.raises(feddyn.InputError, match="resume='unchecked'"):
+        run(resume=True)

@@ -58,6 +58,23 @@ def unseen_in(*parts: object) -> dict[str, list[str]]:
     return {"unseen": found} if found else {}
 
 
+def told_unseen(description: object) -> list[str]:
+    """What a description, or one that stands anywhere in it, names as unseen."""
+    if isinstance(description, Mapping):
+        within = (name for part in description.values() for name in told_unseen(part))
+        return [*description.get("unseen", ()), *within]
+    if isinstance(description, list | tuple):
+        return [name for part in description for name in told_unseen(part)]
+    return []
+
+
+def by_hash(description: object) -> bool:
+    """Whether a description, or one that stands anywhere in it, is of something that exists only in memory."""
+    if isinstance(description, Mapping):
+        return "sha256" in description or any(map(by_hash, description.values()))
+    return isinstance(description, list | tuple) and any(map(by_hash, description))
+
+
 class _Reader:
     """Hashes whatever can be reached from an object; `unseen` collects what cannot be looked into."""
 

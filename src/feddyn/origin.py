@@ -1,13 +1,16 @@
-"""Where code comes from: Python, an installed package, feddyn, or a file of one's own, whose errors have a line."""
+"""Where code comes from: Python, an installed package, feddyn, or one's own file; and errors told with its line."""
 
 import functools
 import sys
 import sysconfig
+import textwrap
 import traceback
 import types
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+LONGEST = 500
+"""Letters of somebody's message that are shown: some print whole tensors."""
 
 
 def installed(file: Path) -> bool:
@@ -28,7 +31,7 @@ def of_a_library(part: types.FunctionType | type) -> bool:
 
 def told(error: BaseException) -> str:
     """An error of somebody's code in one line: what it says and, for code that is not installed, where it happened."""
-    words = " ".join(str(error).split()) or type(error).__name__
+    words = textwrap.shorten(str(error), LONGEST, placeholder=" ...") or type(error).__name__
     if not isinstance(error, ValueError | TypeError | RuntimeError | MemoryError | OSError | ImportError | SyntaxError):
         words = f"{type(error).__name__}: {words}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import torch
 
 import feddyn
 from feddyn.data.stored import Stored
+from feddyn.engine.federation import Federation
 from feddyn.records import files
+from feddyn.records.lock import lock
 from feddyn.runs.checkpoint import _digest
 from tests.engine.cases import cases
 
@@ -156,6 +159,30 @@ def test_every_kind_of_run_resumes_to_the_same_bits_with_other_workers(name: str
     again = feddyn.simulate(**arguments(name), out=tmp_path / "parts", resume=True)
     assert again.history == whole.history
     assert all(torch.equal(again.models[k], whole.models[k]) for k in whole.models)
+    assert again.on_devices == whole.on_devices
+    assert again.seconds > 0
+
+
+@pytest.mark.parametrize("name", list(cases()))
+def test_a_run_that_is_interrupted_between_a_round_and_its_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-C while it evaluates: the line is written when the run goes on, with all that it would have had."""
+    whole = feddyn.simulate(**arguments(name), out=tmp_path / "whole", workers=1)
+    evaluate, calls = Federation.evaluate, count()
+
+    def interrupted(self: Federation) -> Any:
+        if next(calls) == 4:
+            raise KeyboardInterrupt
+        return evaluate(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Federation, "evaluate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            feddyn.simulate(**arguments(name), out=tmp_path / "part", workers=1)
+    rest = feddyn.simulate(**arguments(name), out=tmp_path / "part", resume=True, workers=1)
+    assert rest.history == whole.history
+    assert (tmp_path / "part" / "rounds.jsonl").read_bytes() == (tmp_path / "whole" / "rounds.jsonl").read_bytes()
 
 
 def _interrupted(out: Path, rounds: int = 5) -> None:
@@ -296,8 +323,10 @@ def test_what_cannot_be_resumed_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     out = tmp_path / "out"
     _interrupted(out)
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file() and file.name != "timings.jsonl"}
-    with pytest.raises(feddyn.InputError, match="has another setting"):
+    with pytest.raises(feddyn.InputError, match="has another setting") as kept:
         feddyn.simulate(**{**arguments(), "seed": 2}, out=out, resume=True)
+    with lock(out):  # though the error, which a notebook keeps, still knows of the record
+        assert kept.tb
     with pytest.raises(feddyn.InputError, match="has the record of a run already: go on with it"):
         feddyn.simulate(**arguments(), out=out)
     for file in (out / "checkpoint").glob("*.json"):

@@ -11,8 +11,9 @@ from feddyn.round.seeds import integer
 from feddyn.wire.base import Compressor, Sizes
 from feddyn.wire.downlink import Sent, common_model, send
 
-COMMON, UPLOADED = "common.", "uploaded"
-"""Names of vectors in a checkpoint: the beginning of the common model's, and the mean length of an upload."""
+COMMON, UPLOADED, NORM = "common.", "uploaded", "broadcast."
+"""Names of vectors in a checkpoint: the beginning of the common model's, the mean length of an upload, and the
+beginning of the last broadcast's norms, which a round that was interrupted before its line still needs."""
 
 
 class Traffic(NamedTuple):
@@ -83,11 +84,11 @@ class Wires:
             self.norms = sent.norms
 
     def vectors(self) -> dict[str, Vector]:
-        """All that the next round depends on."""
+        """All that the next round, or the line of this one, depends on."""
         found = {UPLOADED: self._upload_length} if self._compressed else {}
         if self.common:
             found |= {COMMON + name: vector for name, vector in self.common.vectors().items()}
-        return found
+        return found | {NORM + name: torch.tensor([norm], dtype=torch.float64) for name, norm in self.norms.items()}
 
     def restore(self, rounds: int, vectors: Mapping[str, Vector]) -> None:
         """Go back to where `vectors` were taken."""
@@ -95,6 +96,7 @@ class Wires:
         if self.common:
             mine = {name.removeprefix(COMMON): v for name, v in vectors.items() if name.startswith(COMMON)}
             self.common.restore(rounds, mine)
+        self.norms = {name.removeprefix(NORM): float(v) for name, v in vectors.items() if name.startswith(NORM)}
 
 
 def _reached(answers: Answers) -> list[int]:

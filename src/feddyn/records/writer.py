@@ -4,8 +4,8 @@ import json
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +72,33 @@ class Record:
     def __init__(self, directory: Path, setting: Setting, code: Mapping[str, bytes] | None = None):
         """Start a record, in a new directory; `code` has the source files that the setting names."""
         self._lock_up(claim(directory))
-        try:
-            self._set(setting)
-            write_code(directory, code or {})
-        except OSError as error:
-            raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
-        self._open()
-        self._begin("started")
+        with self._or_release():
+            try:
+                self._set(setting)
+                write_code(directory, code or {})
+            except OSError as error:
+                raise InputError(f"the output directory {directory} cannot be used: {error.strerror}") from None
+            self._open()
+            self._begin("started")
 
     @classmethod
     def resume(cls, directory: Path, setting: Setting) -> "Record":
         """Open the record of a run that has begun; `cut` says from where on it is written again."""
         record = cls.__new__(cls)
         record._lock_up(directory)
-        record.extended = not require_same(directory, setting)
-        record._open()
+        with record._or_release():
+            record.extended = not require_same(directory, setting)
+            record._open()
         return record
+
+    @contextmanager
+    def _or_release(self) -> Iterator[None]:
+        """Let others write here where it fails: a notebook keeps its last error, and with it this object, alive."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
 
     def extend(self, setting: Setting) -> None:
         """Let the run end at another time than it was begun with, or has ended at."""
@@ -123,7 +134,6 @@ class Record:
         self._clock = time.perf_counter()
 
     def _unwritable(self, error: OSError) -> InputError:
-        self.release()
         return InputError(f"the record in {self.directory} cannot be written to: {error.strerror}")
 
     def cut(self, recorded: int, rounds: int) -> list[Line]:
@@ -171,13 +181,14 @@ class Record:
     ) -> None:
         """Write down how the run ended, its models as flat vectors, the one that counts by the names of its parameters
         (both are safetensors files), what its inputs were, and if there are any the columns of the devices' figures and
-        their samples by class."""
+        their samples by class. A device's figure that is NaN, as where it has none, is null in the file."""
         try:
             self.recorded()
             write_whole(self.directory / MODELS, [models])
             write_whole(self.directory / STATE_DICT, [state_dict])
             counted = {"samples": classes} if classes else {}
-            for name, content in ((INPUTS, inputs), (DEVICES, devices), (CLASSES, counted)):
+            known = {name: [None if value != value else value for value in column] for name, column in devices.items()}
+            for name, content in ((INPUTS, inputs), (DEVICES, known), (CLASSES, counted)):
                 if content:
                     write_whole(self.directory / name, [json.dumps(content, allow_nan=False).encode()])
             text = json.dumps(summary, indent=2, allow_nan=False) + "\n"

@@ -15,7 +15,7 @@ from feddyn.data.population import Population
 from feddyn.engine.grouping import stack_size
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
-from feddyn.identity import describe, evaluation_table, fields_of, table
+from feddyn.identity import by_hash, describe, evaluation_table, fields_of, table
 from feddyn.metrics import Evaluation, Patience, Target
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.records.layout import Setting
@@ -135,10 +135,8 @@ class Plan:
         if self.patience is not None:
             parts["patience"] = fields_of(self.patience)
         parts |= self.named
-        kinds = ("model", "population", "algorithm", "solver", "uplink", "downlink")
-        tables = {name: parts[name] for name in kinds if name in parts}
-        needs = [name for name, table in tables.items() if table.get("memory") or _inside(table.get("schedule"))]
-        needs += ["loss"] if isinstance(parts.get("loss"), dict) else []
+        needs = [name for name in ("model", "population") if parts[name].get("memory")]
+        needs += [name for name in ("algorithm", "solver", "uplink", "downlink", "loss") if by_hash(parts.get(name))]
         own = parts["evaluation"].get("metrics", ())
         needs += ["evaluation"] if any("source" not in metric for metric in own) else []
         return {"needs": needs, **parts} if needs else parts
@@ -149,11 +147,6 @@ def device_of(model: nn.Module) -> str:
     another one, without its number."""
     found = next(model.parameters()).device
     return "cuda" if found.type == "cuda" and found.index == torch.cuda.current_device() else str(found)
-
-
-def _inside(schedule: object) -> bool:
-    """Whether a solver's schedule exists only in memory."""
-    return isinstance(schedule, dict) and "sha256" in schedule
 
 
 def require_fitting(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import load, save
@@ -17,6 +18,7 @@ from feddyn.engine.federation import Federation
 from feddyn.engine.shield import shielded
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.layout import Line, Setting, Status, ended, is_record, key, past_key, require_same, results
+from feddyn.records.reader import read as read_record
 from feddyn.records.writer import Record
 from feddyn.runs.checkpoint import Checkpoints, Position
 from feddyn.runs.run import Run
@@ -40,6 +42,17 @@ class CheckpointEvery:
         require_whole("checkpoint", "keep", self.keep, 0)
 
 
+class Ended(NamedTuple):
+    """What is recorded of a run that needs nothing more."""
+
+    history: list[Line]
+    models: dict[str, Vector]
+    status: Status
+    message: str
+    on_devices: dict[str, list[Any]]
+    seconds: float
+
+
 class Saver:
     """Writes a run down so that it can go on after a crash. Under ranks, the first one writes, and the others send it
     what it needs; all of them call every function. `best` is the best model so far, which is saved too."""
@@ -55,10 +68,10 @@ class Saver:
         self._record: Record | None = None
         self._kept = False
 
-    def ended(self) -> tuple[list[Line], dict[str, Vector], Status, str] | None:
+    def ended(self) -> Ended | None:
         """What is recorded of a run that needs nothing more; None if it can go on."""
 
-        def read() -> tuple[list[Line], dict[str, Vector], Status, str] | None:
+        def read() -> Ended | None:
             summary = ended(self.directory) if self.writes else None
             if summary is None:
                 return None
@@ -67,7 +80,9 @@ class Saver:
                     raise self._nothing_to_extend()
                 return None
             lines, models = results(self.directory, summary.get("rounds"))
-            return lines, load(models), Status(summary["status"]), summary.get("message", "")
+            record = read_record(self.directory)
+            devices = {name: list(column) for name, column in record.on_devices.items()}
+            return Ended(lines, load(models), record.status, record.message, devices, record.seconds)
 
         return self.group.from_first(self.group.guarded(read))
 

@@ -17,6 +17,7 @@ from feddyn.engine.federation import Federation
 from feddyn.engine.links import Answers
 from feddyn.engine.shield import shielded
 from feddyn.errors import DivergenceError, FeddynError, InputError
+from feddyn.identity import told_unseen
 from feddyn.metrics import Figures, spread
 from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
@@ -85,7 +86,8 @@ class Simulation:
         if self.out:
             _refuse_unseen(setting, self.out, resume)
         if self._saver and resume and (found := self._saver.ended()):
-            self.run.history, self.run.models, self.run.status, self.run.message = found
+            for name, value in found._asdict().items():
+                setattr(self.run, name, value)
             self._look_back()
 
     def _federation(self, state_memory: int | None) -> Federation:
@@ -216,7 +218,8 @@ class Simulation:
         if number % self.plan.evaluation.every == 0 or number == self.plan.rounds:
             line["models"] = self.federation.evaluate()
             if columns := self._on_devices():
-                line["on_devices"] = {name: spread(values, directions[name]) for name, values in columns.items()}
+                spreads = {name: spread(values, directions[name]) for name, values in columns.items()}
+                line["on_devices"] = {name: found for name, found in spreads.items() if found}
         self._refuse_explosion(line)
         return line
 
@@ -246,16 +249,21 @@ class Simulation:
         for name, norm in line["norms"].items():
             # what starts at zero (h, c) is compared with its size after the first round
             start = self.run.history[0]["norms"][name] if self.run.history else max(norm, self._start_norm)
-            if not (math.isfinite(norm) and norm <= EXPLODED * (1 + start)):
+            if exploded(norm, start):
                 raise DivergenceError(f"the norm of the server's {name} exploded to {norm:.3g} {where}")
         for name, figures in line.get("models", {}).items():
-            if not figures["loss"] <= EXPLODED * (1 + abs(self.run.initial[name]["loss"])):
+            if exploded(figures["loss"], self.run.initial[name]["loss"]):
                 raise DivergenceError(f"the loss of the {name} model exploded to {figures['loss']:.3g} {where}")
+
+
+def exploded(value: float, before: float) -> bool:
+    """Whether a norm or a loss, which may be negative, has grown beyond all use, or is no number."""
+    return not (math.isfinite(value) and value <= EXPLODED * (1 + abs(before)))
 
 
 def _refuse_unseen(setting: Setting, out: Path, resume: Resume) -> None:
     """Warn of parts of a run that no record can describe, and do not go on with it unasked."""
-    parts = {name: part["unseen"] for name, part in setting.items() if isinstance(part, dict) and "unseen" in part}
+    parts = {name: found for name, part in setting.items() if (found := told_unseen(part))}
     if not parts:
         return
     words = "; ".join(f"the {name} holds {', '.join(unseen)}" for name, unseen in parts.items())

@@ -60,7 +60,8 @@ def load(
         classes=record.classes,
     )
     if target := record.setting.get("target"):
-        run.reached = next((line for line in run.history if line == run.first_at(target["value"])), None)
+        reached = run.first_at(target["value"])
+        run.reached = None if reached is None else dict(reached)
     return run
 
 
