@@ -86,7 +86,7 @@ def test_data_that_cannot_be_used_is_one_sentence(folder: Path, say: Say, tmp_pa
     (tmp_path / "a.xls").write_text("")
     for named, words in (
         ("mnits", "did you mean 'mnist'"),
-        (tmp_path / "bad.npz", "cannot be read as an npz file"),
+        (tmp_path / "bad.npz", "is damaged, is no npz file or has arrays of objects"),
         (tmp_path / "half.npz", "has no array 'y'; it has x"),
         (tmp_path / "a.xls", "give an npz file"),
     ):

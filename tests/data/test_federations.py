@@ -110,7 +110,7 @@ def test_a_saved_split_is_the_same_split(tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match="not one of 299 samples"):
         load_split(tmp_path / "split.npz", 299)
     (tmp_path / "bad.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(feddyn.InputError, match="cannot be read"):
+    with pytest.raises(feddyn.InputError, match="is damaged"):
         load_split(tmp_path / "bad.npz", 300)
 
 

@@ -187,10 +187,10 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes("hospital\nkrankenhäuser\n".encode("latin-1"))
     with pytest.raises(feddyn.InputError, match=r"latin.csv cannot be read: it is not UTF-8 .*save it as that"):
         Columns(tmp_path / "latin.csv")
-    with pytest.raises(feddyn.InputError, match=r"data.npz cannot be read"):
+    with pytest.raises(feddyn.InputError, match=r"data.npz is damaged"):
         Columns(written(tmp_path, TEXT, "data.npz"))
     np.savez(tmp_path / "object.npz", a=np.array([{}], dtype=object))
-    with pytest.raises(feddyn.InputError, match=r"object.npz cannot be read"):
+    with pytest.raises(feddyn.InputError, match=r"object.npz is damaged"):
         Columns(tmp_path / "object.npz")
 
 

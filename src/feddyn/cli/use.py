@@ -35,7 +35,7 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
     """
     from feddyn.data.datasets.published import SOURCES
     from feddyn.settings.loading import load
-    from feddyn.settings.others import data_for
+    from feddyn.settings.new_data import data_for
 
     one_record(directory)
     run = load(directory)

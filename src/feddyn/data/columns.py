@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,11 +128,18 @@ def _parquet(file: Path) -> "Mapping[str, pyarrow.ChunkedArray]":
 
 
 def _arrays(file: Path) -> Mapping[str, Column]:
+    found = arrays(file)
+    if scalar := next((name for name, array in found.items() if array.ndim == 0), None):
+        raise InputError(f"the array {scalar!r} of {file} is a single number: give one a row")
+    return found
+
+
+def arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an npz file. None of them may be of Python objects, which could execute anything."""
     try:
         with np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"the table {file} cannot be read: {error}") from None
-    if scalar := next((name for name, array in arrays.items() if array.ndim == 0), None):
-        raise InputError(f"the array {scalar!r} of {file} is a single number: give one a row")
-    return arrays
+            return {name: stored[name] for name in stored.files}
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise InputError(f"{file} is damaged, is no npz file or has arrays of objects: save it by np.savez") from None

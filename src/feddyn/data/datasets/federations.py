@@ -7,6 +7,7 @@ import numpy as np
 
 from feddyn.checks import require_whole
 from feddyn.data import partition
+from feddyn.data.columns import arrays
 from feddyn.data.datasets import shakespeare, sources
 from feddyn.data.datasets.published import SOURCES
 from feddyn.data.partition import Parts
@@ -102,11 +103,10 @@ def save_split(parts: Parts, path: Path) -> None:
 
 def load_split(path: Path, samples: int) -> Parts:
     """A saved split of so many samples."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            order, sizes = stored["order"].astype(np.int64), stored["sizes"].astype(np.int64)
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise InputError(f"the split {path} cannot be read: {error}") from None
+    found = arrays(path)
+    if missing := {"order", "sizes"} - found.keys():
+        raise InputError(f"the split {path} has no array {min(missing)!r}: write it with feddyn partition")
+    order, sizes = found["order"].astype(np.int64), found["sizes"].astype(np.int64)
     if len(order) != sizes.sum() or not np.array_equal(np.sort(order), np.arange(samples)):
         raise InputError(f"the split {path} is not one of {samples} samples, each exactly once")
     return np.split(order, np.cumsum(sizes)[:-1])

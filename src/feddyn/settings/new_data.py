@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from feddyn.data.columns import SUFFIXES
+from feddyn.data.columns import SUFFIXES, arrays
 from feddyn.data.datasets import sources
 from feddyn.data.datasets.published import SOURCES
 from feddyn.data.datasets.table import again
@@ -24,8 +24,9 @@ def data_for(run: Run, named: str | None) -> Population:
     if named is None:
         return _own(run)
     if named in SOURCES:
-        arrays = sources.load(named)
-        return Population.from_arrays(arrays.test_x, arrays.test_y, np.zeros(len(arrays.test_y), dtype=np.int64))
+        published = sources.load(named)
+        one_device = np.zeros(len(published.test_y), dtype=np.int64)
+        return Population.from_arrays(published.test_x, published.test_y, one_device)
     path = home(Path(named))
     if not path.exists() and path.suffix.lower() in SUFFIXES:
         raise InputError(f"there is no file {path}, seen from {Path.cwd()}: give the path of the data")
@@ -50,11 +51,7 @@ def _own(run: Run) -> Population:
 
 def _arrays(path: Path, inputs: Mapping[str, Any]) -> Population:
     """The arrays of a file; whole numbers where the run's samples were none are meant as numbers."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            found = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} cannot be read as an npz file: {error}") from None
+    found = arrays(path)
     if missing := [name for name in ("x", "y") if name not in found]:
         raise InputError(f"{path} has no array {missing[0]!r}; it has {', '.join(found) or 'none'}")
     if inputs.get("sample", {}).get("dtype", "").startswith("float"):
