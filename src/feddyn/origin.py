@@ -6,7 +6,11 @@ import sysconfig
 import textwrap
 import traceback
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from feddyn.errors import FeddynError
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 500
@@ -39,6 +43,17 @@ def told(error: BaseException) -> str:
         if file.is_file() and HERE not in file.resolve().parents and not installed(file):
             return f"{words} ({file.name}, line {frame.lineno})"
     return words
+
+
+@contextmanager
+def telling(where: str, kind: type[FeddynError] = FeddynError) -> Iterator[None]:
+    """What somebody's code raises inside as an error of this kind: one sentence, which begins with where it was."""
+    try:
+        yield
+    except (FeddynError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{where}: {told(error)}") from error
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """`feddyn evaluate` and `feddyn export`: what they say is what was recorded, and what they write can be used."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import feddyn
+from feddyn.data.columns import Columns
 from feddyn.data.transforms import Images
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import worst_tenth
@@ -128,6 +130,8 @@ def test_onnx_takes_raw_samples(tmp_path: Path) -> None:
     x = torch.randint(0, 256, (5, 1, 6, 6), dtype=torch.uint8)
     (out,) = reference.ReferenceEvaluator(str(file)).run(None, {"samples": x.numpy()})
     np.testing.assert_allclose(out, net((x / 255 - 0.5) / 0.25).detach().numpy(), atol=1e-5)
+    (about,) = pytest.importorskip("onnx").load(file).metadata_props
+    assert (about.key, json.loads(about.value)) == ("feddyn.inputs", inputs)
     with pytest.raises(FeddynError, match="PyTorch cannot export this model to ONNX"):
         export(Odd(3, 3), None, {"sample": {"shape": [3], "dtype": "float32"}}, tmp_path / "odd.onnx")
     assert not (tmp_path / "odd.onnx").exists()
@@ -175,6 +179,21 @@ def test_a_table_is_encoded_as_the_runs_own_was(clinic: Path, say: Say) -> None:
         assert cells(out, "f1")[1] == f"{f1:.4f}"
     (clinic / "odd.csv").write_text("age,sex\n3,f\n")
     assert say("evaluate", clinic / "run", "--data", clinic / "odd.csv")[0] == 2
+
+
+def test_columns_are_encoded_where_no_file_is_given(clinic: Path) -> None:
+    """Of an array nobody could tell whether it is encoded, and its figures would be wrong in silence."""
+    run = feddyn.load(clinic / "run")
+    columns = Columns(clinic / "data.csv")
+    given = {name: columns[name] if at % 2 else columns[name].tolist() for at, name in enumerate(columns.names)}
+    (clinic / "unlabelled.csv").write_text(rows(clinic, slice(1, -1)))
+    assert torch.equal(run.predict(given), run.predict(clinic / "unlabelled.csv"))
+    with pytest.raises(InputError, match="whose columns were encoded: give the path of another one, or its columns by"):
+        run.predict(np.zeros((3, 4)))
+    with pytest.raises(InputError, match="what is given has no column 'age'"):
+        run.predict({"pressure": [1, 2]})
+    inputs = json.loads((clinic / "run" / "inputs.json").read_text())
+    assert inputs["columns"]["encoding"] == run.setting["population"]["encoding"]
 
 
 def test_only_runs_on_tables_take_paths(folder: Path) -> None:

@@ -215,3 +215,74 @@ def test_other_rows_are_encoded_alike(tmp_path: Path) -> None:
         again(origin, written(tmp_path, f"{rows[0]}\nnorth,3,x,no,2024-01-01", "other.csv"))
     alone = again(origin, written(tmp_path, "age,sex,ill\n3,f,no\n", "other.csv"))
     assert alone.names == ("everybody",)
+
+
+@pytest.mark.parametrize("value", ["176.285714286", "37.2", "98.7", "0", "-1e-30"])
+def test_a_constant_column_says_nothing_and_does_no_harm(value: str, tmp_path: Path) -> None:
+    """Sums round, so that a deviation of nothing need not be 0."""
+    rows = "".join(f"{'ns'[k % 2]},{value},{k},{'yn'[k % 3 == 0]}\n" for k in range(50))
+    found = table(file=written(tmp_path, "d,same,other,ill\n" + rows), device="d", label="ill")
+    assert found.origin["encoding"]["same"] == {"mean": float(value), "deviation": 1.0}
+    assert not found.samples(0)[0][:, 0].any()
+
+
+def test_large_numbers_are_scaled_by_where_they_differ(tmp_path: Path) -> None:
+    rows = "".join(f"{'ns'[k % 2]},{1234567890123456 + k},{'yn'[k % 3 == 0]}\n" for k in range(50))
+    x = torch.cat(
+        [table(file=written(tmp_path, "d,big,ill\n" + rows), device="d", label="ill").samples(k)[0] for k in (0, 1)]
+    )
+    assert float(x.double().mean()) == pytest.approx(0, abs=1e-3)
+    assert float(x.double().std(correction=0)) == pytest.approx(1, abs=1e-3)
+    huge = "".join(f"{'ns'[k % 2]},{k}e300,{'yn'[k % 3 == 0]}\n" for k in range(1, 50))
+    with pytest.raises(feddyn.InputError, match=r"the column 'big' of .* holds numbers too large to be scaled, up to"):
+        table(file=written(tmp_path, "d,big,ill\n" + huge), device="d", label="ill")
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_the_numbers_of_rows_are_no_feature_unless_they_are_named(name: str, tmp_path: Path) -> None:
+    file = written(tmp_path, f"{name},site,age,ill\n0,n,1,no\n1,s,2,yes\n2,n,3,yes\n3,s,5,no\n")
+    with pytest.raises(feddyn.InputError, match="as pandas writes the numbers of rows"):
+        table(file=file, device="site", label="ill")
+    assert table(file=file, device="site", label="ill", features=["age", name]).total == 4
+
+
+@pytest.mark.parametrize("day", ["0{}.01.2023", "01/0{}/2023", "2023/1/{}", "0{}.01.23", "2023-01-0{} 10:00:00 AM"])
+def test_dates_of_any_form_are_refused(day: str, tmp_path: Path) -> None:
+    rows = "".join(f"{'ns'[k % 2]},{day.format(k + 1)},{'yn'[k % 3 == 0]}\n" for k in range(8))
+    file = written(tmp_path, "site,seen,ill\n" + rows)
+    with pytest.raises(feddyn.InputError, match=r"the column 'seen' of .* has dates"):
+        table(file=file, device="site", label="ill")
+    assert table(file=file, device="site", label="ill", categories=["seen"]).samples(0)[0].shape[1] == 8
+
+
+def test_a_second_file_may_look_like_numbers_where_the_first_has_texts(tmp_path: Path) -> None:
+    """Wards A1, 12 and 013 of which another file has the last two: they are the same wards."""
+    heading = "site,ward,ill\n"
+    first = written(tmp_path, heading + "n,A1,0\ns,12,unknown\nn,013,1\ns,A1,0\n")
+    second = written(tmp_path, heading + "n,12,0\ns,013,1\n", "new.csv")
+    found = table(file=first, device="site", label="ill", test="new.csv")
+    assert found.test is not None
+    assert found.origin["encoding"]["ward"] == {"values": ["013", "12", "A1"]}
+    assert found.test[0].tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert [found.origin["classes"][k] for k in found.test[1].tolist()] == ["0", "1"]
+    alone = table(file=first, device="site", label="ill")
+    assert again(alone.origin, second).samples(0)[0].tolist() == [[0, 1, 0]]
+
+
+def test_a_heading_may_have_commas_in_quotes(tmp_path: Path) -> None:
+    text = 'site;"pressure, mmHg, left, right";ill\nn;1;no\ns;2;yes\n'
+    assert Columns(written(tmp_path, text)).names == ["site", "pressure, mmHg, left, right", "ill"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([np.arange(6) < 3, np.arange(6) >= 3], "the rows of device 0 are of the type bool: .* numpy.flatnonzero"),
+        ([[0, 1], [0.5]], "the rows of device 1 are of the type float64: give their numbers, from 0"),
+        ("iid", "device 0 has no samples"),
+        ([[0], []], "device 1 has no samples"),
+    ],
+)
+def test_parts_are_numbers_of_rows(parts: Any, words: str) -> None:
+    with pytest.raises(feddyn.InputError, match=words):
+        feddyn.Population.from_parts(np.zeros((6, 2)), np.arange(6) % 2, parts)

@@ -86,7 +86,8 @@ def test_rounds_that_fail_give_their_slots_back(unbalanced: Stored) -> None:
     plan = feddyn.Plan(nn.Linear(4, 3), unbalanced, feddyn.FedDyn(0.1), solve, [[0, 1, 2]], 1)
     federation = feddyn.Simulation(plan).federation
     for _ in range(10):
-        with pytest.raises(KeyError, match="device 1"):
+        words = r"training device 1 \(\d+ samples\) in round 1 failed: KeyError: 'device 1' \(test_federation.py, line"
+        with pytest.raises(feddyn.FeddynError, match=words):
             federation.step(0, asked(0, 1, 2))
         assert no_slot_is_lost(federation.store)
     failing = False

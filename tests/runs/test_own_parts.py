@@ -15,6 +15,7 @@ from feddyn.algorithms.base import Scalar, State
 from feddyn.data.population import Rows
 from feddyn.data.stored import Stored
 from feddyn.data.transforms import Images
+from feddyn.models import losses
 from feddyn.models.flat import Loss
 from feddyn.models.stacked import stacked
 from feddyn.solvers.stack import StackedWork
@@ -312,3 +313,50 @@ def test_a_large_device_does_not_widen_the_tables_of_small_ones() -> None:
     stack = StackedWork(model, stacked(model), 1, rows, 0, np.arange(64, dtype=np.uint64))
     index, valid = stack._table(None, 200, 10)
     assert index.shape == valid.shape == (200, 64, 10)
+
+
+@pytest.mark.parametrize(
+    ("targets", "loss", "words"),
+    [
+        ([[120.0, 80.0]] * 20, cross_entropy, r"are no probabilities of classes \(row 0: \[120.0, 80.0\]\).*mse_loss"),
+        ([[0.0, 1.0]] * 19 + [[1.0, 1.0]], cross_entropy, r"no probabilities of classes \(row 19: .*losses.binary"),
+        ([[0.5, 0.5]] * 19 + [[-0.5, 1.5]], cross_entropy, r"no probabilities of classes \(row 19"),
+        ([[0, 2]] * 20, losses.binary, r"have 2 among them: binary cross-entropy takes 0, 1 and what lies between"),
+    ],
+)
+def test_targets_that_a_loss_of_probabilities_would_train_on_all_the_same(targets: Any, loss: Loss, words: str) -> None:
+    """Wherever among the samples they are."""
+    x, y = np.random.default_rng(0).normal(0, 1, (20, 4)), np.array(targets)
+    population = feddyn.Population.from_arrays(x.astype(np.float32), y, np.arange(20) // 10)
+    with pytest.raises(feddyn.InputError, match=words):
+        feddyn.Simulation(plan(population, model=nn.Linear(4, 2), loss=loss, participation=2))
+
+
+class Alone(nn.Module):
+    """A model that cannot take one sample alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.layers(x)
+        return out
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_fails_while_a_device_trains_says_which_one(workers: int) -> None:
+    """A last batch of one sample: the model's own words, the device, its samples, the round and the line."""
+    y = np.array([0, 1, 2] * 7)
+    population = feddyn.Population.from_arrays(
+        np.ones((21, 4), dtype=np.float32), y, np.array(["north", "south", "west"] * 7)
+    )
+    simulation = feddyn.Simulation(
+        plan(population, model=Alone(), participation=3, solver=feddyn.SGD(0.1, epochs=1, batch_size=3)),
+        workers=workers,
+    )
+    words = (
+        r"training device north \(7 samples\) in round 1 failed: Expected more than 1 value .*test_own_parts.py, line"
+    )
+    with pytest.raises(feddyn.FeddynError, match=words):
+        list(simulation)

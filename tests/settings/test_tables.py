@@ -54,7 +54,7 @@ def test_the_start_runs_as_it_is(mine: Path, feddyn_: Any, capsys: pytest.Captur
     population = plans(read(mine / "setting.toml"), folder=mine)[0].plan.population
     assert population.test is not None
     x, y = population.test
-    right = (run.predict(x).argmax(1) == y).double().mean()
+    right = (run.parts.outputs(run.model(), x).argmax(1) == y).double().mean()
     assert float(right) == pytest.approx(run.history[-1]["models"]["all"]["accuracy"], abs=1e-12)
 
 
@@ -186,3 +186,12 @@ def test_what_is_not_there_is_said_with_the_way_out(
     said = "has no column 'ill', the label, which figures need: add it; predictions do without, feddyn.load(DIR)"
     assert said in capsys.readouterr().err
     assert len(feddyn.load("run").predict("new.csv")) == len(rows) - 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rare_class_may_be_in_the_test_alone(seed: int, mine: Path, feddyn_: Any) -> None:
+    """Whether its one row is drawn for it depends on the seed."""
+    heading, first, *rest = (mine / "data.csv").read_text().splitlines()
+    (mine / "data.csv").write_text("\n".join([heading, first.rpartition(",")[0] + ",zz", *rest]))
+    words = ("--set", "rounds=1", "--set", "population.test=0.5", "--seed", seed)
+    assert feddyn_("run", mine / "setting.toml", *words, "--workers", 1) == 0

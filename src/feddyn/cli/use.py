@@ -67,7 +67,8 @@ def evaluate(directory: Path, named: str | None, csv: Path | None, model: Any) -
 def export(directory: Path, to: Path, model: Any) -> None:
     """Write the trained model of the run in DIRECTORY to a file for others.
 
-    .pt and .safetensors hold the state_dict, .onnx the whole computation from raw samples on.
+    .pt and .safetensors hold the state_dict, .onnx the whole computation from raw samples on, which of a table are its
+    encoded rows (inputs.json says how).
     """
     from feddyn.settings.loading import load
 

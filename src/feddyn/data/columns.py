@@ -25,15 +25,11 @@ SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
 class Columns:
     """The columns of a file, checked when they are asked for; rows are counted from 1, without a heading."""
 
-    def __init__(self, file: Path):
-        self.file = file
-        if file.suffix.lower() not in SUFFIXES:
-            raise InputError(f"the table {file} is of no kind that is read here: {', '.join(SUFFIXES)}")
-        if not file.is_file():
-            raise InputError(f"there is no table {file}")
-        self._columns = _read(file)
+    def __init__(self, given: Path | Mapping[str, Any]):
+        self.file = given if isinstance(given, Path) else "what is given"
+        self._columns = _read(given) if isinstance(given, Path) else _as_arrays(given)
         if not self._columns or not len(next(iter(self._columns.values()))):
-            raise InputError(f"the table {file} has no rows")
+            raise InputError(f"the table {self.file} has no rows")
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +55,11 @@ class Columns:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise self._gap(name, np.unique(np.argwhere(~np.isfinite(array))[:, 0]), "holds no finite number")
         return array
+
+    def texts(self, name: str) -> Column:
+        """A column without a gap as texts, as they stand in the file, whatever they look like."""
+        array, fields = self[name], self._columns[name]
+        return np.array(fields, dtype=np.str_) if isinstance(fields, list) else array.astype(np.str_)
 
     def _from_fields(self, name: str, fields: list[str]) -> Column:
         if len(gaps := separated.missing(fields)):
@@ -105,10 +106,25 @@ def sha256(file: Path) -> str:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
+    if file.suffix.lower() not in SUFFIXES:
+        raise InputError(f"the table {file} is of no kind that is read here: {', '.join(SUFFIXES)}")
+    if not file.is_file():
+        raise InputError(f"there is no table {file}")
     suffix = file.suffix.lower()
     if suffix in TEXTS:
         return separated.fields(file)
     return _arrays(file) if suffix == ".npz" else _parquet(file)
+
+
+def _as_arrays(given: Mapping[str, Any]) -> dict[str, Column]:
+    """Columns of one's own: lists, arrays, or of a data frame."""
+    try:
+        found = {str(name): np.asarray(list(column)) for name, column in given.items()}
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the columns cannot be read: {error}; give each by its name, a value a row") from None
+    if scalar := next((name for name, column in found.items() if column.ndim == 0), None):
+        raise InputError(f"the column {scalar!r} is a single value: give one a row")
+    return found
 
 
 def _parquet(file: Path) -> "Mapping[str, pyarrow.ChunkedArray]":

@@ -31,7 +31,7 @@ def fields(file: Path) -> dict[str, list[str]]:
     """The fields of every column, in the order of the heading; empty lines are passed over."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            delimiter = max(DELIMITERS, key=stream.readline().count)
+            delimiter = max(DELIMITERS, key=re.sub('"[^"]*"', "", stream.readline()).count)
             stream.seek(0)
             heading, *rows = [row for row in csv.reader(stream, delimiter=delimiter, strict=True) if row] or [[]]
     except UnicodeDecodeError as error:

@@ -164,10 +164,8 @@ def from_parts(
 ) -> Stored:
     """See `Population.from_parts`."""
     samples, targets = as_samples(x, y, "the training data")
-    rows = [np.asarray(part, dtype=np.int64) for part in parts]
+    rows = [_rows(part, k) for k, part in enumerate(parts)]
     for k, part in enumerate(rows):
-        if part.ndim != 1 or len(part) == 0:
-            raise InputError(f"device {k} has no samples: every device needs at least one")
         if part.min() < 0 or part.max() >= len(targets):
             raise InputError(f"device {k} is given a sample that is not among the {len(targets)} there are")
     order = torch.from_numpy(np.concatenate(rows)) if rows else torch.zeros(0, dtype=torch.int64)
@@ -182,6 +180,17 @@ def from_parts(
         origin=dict(origin or {}),
         transform=transform,
     )
+
+
+def _rows(part: npt.ArrayLike, device: int) -> npt.NDArray[np.int64]:
+    """The rows of a device, which are numbers from 0; a mask of yes and no would be taken for rows 0 and 1."""
+    rows = np.asarray(part)
+    if rows.ndim == 1 and len(rows) and rows.dtype.kind not in "iu":
+        hint = ": of a mask, numpy.flatnonzero(mask)" if rows.dtype.kind == "b" else ""
+        raise InputError(f"the rows of device {device} are of the type {rows.dtype}: give their numbers, from 0{hint}")
+    if rows.ndim != 1 or len(rows) == 0:
+        raise InputError(f"device {device} has no samples: every device needs at least one")
+    return rows.astype(np.int64)
 
 
 def convert(data: Batch, dtype: torch.dtype, device: torch.device) -> Batch:

@@ -10,6 +10,7 @@ from feddyn.data.population import Population
 from feddyn.engine.store import Store
 from feddyn.errors import DivergenceError, InputError
 from feddyn.models.flat import FlatModel
+from feddyn.origin import telling
 from feddyn.round.local import Local, advice
 from feddyn.round.seeds import device_seeds
 from feddyn.round.sums import ExactSums
@@ -20,10 +21,13 @@ from feddyn.wire.uplink import Uplink
 LATEST, UNSENT = "latest", "unsent"
 """What is kept for a device beside its state: its latest model, and what of its uploads was not sent."""
 
+SHOWN = 5
+"""Devices that an error names."""
+
 
 class Task(NamedTuple):
-    """Devices to train in one go: its place in the round, the slots of the devices' states (None: the initial one) and
-    of what becomes of them, and the part of its steps that each gets done."""
+    """Devices to train in one go: the task's place in the round, the slots of the devices' states (None: the initial
+    one) and of what becomes of them, and the part of its steps that each gets done."""
 
     number: int
     round: int
@@ -93,6 +97,12 @@ class Trainer:
 
     def train(self, task: Task, down: State, total: torch.Tensor) -> Effort:
         """Train the devices of a task and add their reports to a sum; what it took."""
+        first = [f"{self.population.name(k)} ({self.population.size(k)} samples)" for k in task.devices[:SHOWN]]
+        more = f" and {len(task.devices) - SHOWN} more" if len(task.devices) > SHOWN else ""
+        with telling(f"training device {', '.join(first)}{more} in round {task.round + 1} failed"):
+            return self._train(task, down, total)
+
+    def _train(self, task: Task, down: State, total: torch.Tensor) -> Effort:
         kept = self.store.named(self.store.read(task.old).to(self.initial.device))
         shares = self.population.shares_of(task.devices)
         share: Scalar = float(shares[0]) if len(shares) == 1 else torch.from_numpy(shares).to(self.initial)[:, None]

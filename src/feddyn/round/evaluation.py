@@ -14,7 +14,7 @@ from feddyn.data.transforms import Transform
 from feddyn.errors import InputError
 from feddyn.metrics import Figures, Metric, natural, ratio
 from feddyn.models.flat import FlatModel
-from feddyn.origin import told
+from feddyn.origin import telling, told
 from feddyn.round.rehearsal import averages, telling_rows
 
 Part: TypeAlias = list[float]
@@ -70,9 +70,15 @@ class Evaluator:
         """How many sums a part has."""
         return 2 + sum(count for _, count in self.metrics)
 
-    @torch.inference_mode()
     def chunk(self, theta: Vector, number: int) -> Part:
         """The sums over a chunk of the samples."""
+        own = number - self.chunks
+        device = f"device {self.population.name(own)}" if own >= 0 else f"samples from {number * self.size} on"
+        with telling(f"evaluating the model on {device} failed"):
+            return self._chunk(theta, number)
+
+    @torch.inference_mode()
+    def _chunk(self, theta: Vector, number: int) -> Part:
         self.model.theta.copy_(theta)
         self.model.module.eval()
         if number < self.chunks:

@@ -17,12 +17,15 @@ from feddyn.data.population import Population
 from feddyn.data.transforms import Transform
 from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
-from feddyn.origin import told
+from feddyn.models.losses import binary
+from feddyn.origin import telling, told
 
 WHOLE = (
     'cross-entropy takes classes as whole numbers (of a table, task = "classes" makes them so); for regression, '
     'loss=mse_loss, in a settings file loss = "mse"'
 )
+NEARLY = 1e-3
+"""How far from 1 the sum of probabilities may be that were rounded."""
 CLASSES = 100
 """Of more classes than about that, not all are looked at."""
 
@@ -37,16 +40,13 @@ def try_out(model: FlatModel, population: Population, transform: Transform | Non
     for what, x, y in (("devices'", *population.excerpt()), ("test set's", *(population.test or ((), ())))):
         if len(y) == 0:
             continue
+        _require_meant(model.loss, y, what)
         rows = telling_rows(x, y)
         shapes = f"x {form(x)}, y {form(y)}"
         with confined(model.theta.device):
             batch = taken(x, rows)
-            try:
+            with telling(f"the transform does not fit the {what} samples ({shapes})", InputError):
                 batch = batch if transform is None else transform(batch, model.theta.dtype)
-            except FeddynError:
-                raise
-            except Exception as error:  # whatever somebody's own code raises
-                raise InputError(f"the transform does not fit the {what} samples ({shapes}): {told(error)}") from error
             _try_loss(model, batch, y[rows], f"the model does not fit the {what} samples ({shapes})")
     for name, value in model.module.named_buffers():
         if name not in buffers or value is not buffers[name][0] or value._version != buffers[name][1]:
@@ -60,12 +60,8 @@ def try_method(algorithm: Algorithm, theta: Vector, devices: int) -> None:
     """Go through a round of one device with a method that may be somebody's own; refuse what is not as it should be."""
 
     def call(name: str, *words: Any) -> Any:
-        try:
+        with telling(f"{where}.{name} fails when it is tried out", InputError):
             return getattr(algorithm, name)(*words)
-        except FeddynError:
-            raise
-        except Exception as error:  # whatever somebody's own code raises
-            raise InputError(f"{where}.{name} fails when it is tried out: {told(error)}") from error
 
     def vectors(name: str, found: object) -> State:
         if isinstance(found, dict) and all(isinstance(vector, torch.Tensor) for vector in found.values()):
@@ -133,6 +129,25 @@ def _try_loss(model: FlatModel, x: Batch, y: torch.Tensor, refusal: str) -> None
             raise InputError(f"{refusal}: there is a class {int(y.min())}; classes are numbered from 0")
     if once.dim() or not torch.allclose(once, twice, rtol=1e-3, equal_nan=True):
         raise InputError(f"{refusal}: the loss must be one number, the mean over the batch (reduction='mean')")
+
+
+def _require_meant(loss: Loss, y: torch.Tensor, what: str) -> None:
+    """Refuse numbers that a loss of probabilities would train on all the same."""
+    if not y.is_floating_point() or y.dim() < 2:
+        soft = torch.ones(0, dtype=torch.bool)
+    else:
+        soft = ((y < 0).flatten(1).any(1) | ((y.sum(1) - 1).abs() > NEARLY).reshape(len(y), -1).any(1)).cpu()
+    if loss is cross_entropy and soft.any():
+        raise InputError(
+            f"the {what} targets are no probabilities of classes (row {int(soft.nonzero()[0])}: "
+            f"{[round(number, 6) for number in y[int(soft.nonzero()[0])].flatten().tolist()[:5]]}), and {WHOLE}; for "
+            'several labels of 0 and 1, loss=losses.binary, in a settings file loss = "binary-cross-entropy"'
+        )
+    if loss is binary and (wrong := (y < 0) | (y > 1)).any():
+        raise InputError(
+            f"the {what} targets have {y[wrong][0].item():g} among them: binary cross-entropy takes 0, 1 and what lies "
+            "between; classes numbered from 0 want cross-entropy"
+        )
 
 
 def _gradient(model: FlatModel, x: Batch, y: torch.Tensor) -> None:

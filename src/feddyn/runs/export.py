@@ -1,6 +1,7 @@
 """A trained model as a file for others: PyTorch's, safetensors, or ONNX."""
 
 import io
+import json
 import logging
 import warnings
 from collections.abc import Callable, Mapping
@@ -35,7 +36,8 @@ class Whole(nn.Module):
 
 def export(model: nn.Module, transform: Transform | None, inputs: Mapping[str, Any], path: Path) -> Path:
     """Write a model to a new file, in the form that its name ends in: .pt and .safetensors have the state_dict, .onnx
-    the whole computation from raw samples (as the record's `inputs` describe them) on."""
+    the whole computation from raw samples on, and as `feddyn.inputs` in its metadata how the record's `inputs` describe
+    them."""
     path = home(path)
     if path.suffix not in WRITERS:
         raise InputError(f"{path}: models are written as {', '.join(WRITERS)}: end the name in one of these")
@@ -92,6 +94,11 @@ def _onnx(whole: Whole, inputs: Mapping[str, Any], path: Path) -> None:
                 external_data=False,
                 verbose=False,
             )
+        import onnx
+
+        written = onnx.load(path)
+        onnx.helper.set_model_props(written, {"feddyn.inputs": json.dumps(dict(inputs))})
+        onnx.save(written, path)
     except OSError:
         raise
     except Exception as error:  # whatever the exporter meets in somebody's network

@@ -93,12 +93,14 @@ def evaluate(parts: Parts, model: nn.Module, population: Population) -> Evaluate
 
 
 def describe_inputs(population: Population, dtype: torch.dtype) -> dict[str, Any]:
-    """What a record says about a model's inputs: the raw samples' shape and type, the transform, and the type that the
-    model computes in."""
+    """What a record says about a model's inputs: the raw samples' shape and type, the transform, the type that the
+    model computes in and, of a table, how its columns became samples."""
     x, _ = population.evaluated
     table: dict[str, Any] = {"dtype": str(dtype).removeprefix("torch.")}
     if isinstance(x, torch.Tensor):
         table["sample"] = {"shape": list(x.shape[1:]), "dtype": str(x.dtype).removeprefix("torch.")}
     else:
         table["sample"] = {"form": form(x)}
+    if encoding := population.origin.get("encoding"):
+        table["columns"] = {"features": population.origin["features"], "encoding": encoding}
     return table if population.transform is None else {**table, "transform": as_table(population.transform)}

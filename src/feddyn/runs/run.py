@@ -1,6 +1,6 @@
 """What a run gave."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -72,14 +72,17 @@ class Run(Recorded):
         """The outputs of a model (by default the one that counts) for raw samples, one a row: they go through the run's
         transform first. Of a classifier, `argmax(1)` of them are the classes.
 
-        A run on a table also takes the path of another one (CSV, Parquet, npz) with the same features, which are
-        encoded as those of its own were; `run.setting["population"]["classes"]` are the names of the classes.
+        A run on a table takes the path of another one (CSV, Parquet, npz) with the same features, or its columns by
+        name, which are encoded as those of its own were; `run.setting["population"]["classes"]` are the names of the
+        classes.
         """
-        if isinstance(x, str | PathLike):
-            population = self.setting.get("population", {})
-            if population.get("source") != "table":
-                raise InputError(f"the run was not made on a table: give it an array of samples, not the path {x}")
-            x = features(population, home(Path(x)))
+        population = self.setting.get("population", {})
+        if population.get("source") == "table" and (
+            isinstance(x, str | PathLike | Mapping) or "encoding" in population
+        ):
+            x = features(population, home(Path(x)) if isinstance(x, str | PathLike) else x)
+        elif isinstance(x, str | PathLike):
+            raise InputError(f"the run was not made on a table: give it an array of samples, not the path {x}")
         return self.parts.outputs(self.model(name), x)
 
     def evaluate(self, data: Population, name: Kept | None = None) -> Evaluated:

@@ -178,7 +178,8 @@ def _sizes(population: Stored | OnDemand, loss: Loss) -> Document:
     if loss is binary:
         sizes["classes"] = math.prod(y.shape[1:])
     elif not y.is_floating_point():
-        sizes["classes"] = int(y.max()) + 1
+        tested = population.test[1] if population.test else y
+        sizes["classes"] = int(max(y.max(), tested.max())) + 1  # a rare one may be in the test alone
     elif y.dim() == 2:
         sizes["classes"] = y.shape[1]
     return sizes

@@ -1,31 +1,25 @@
 """A table of one's own as a population: a column says whose row it is, one is the label, the others are features.
 
-A column of numbers becomes (x - mean) / deviation, by the training rows' mean and standard deviation; one of texts a
-field of 0 and 1 for each of its values. Both are kept as the `encoding`, so that other rows can be encoded alike.
+How its columns became inputs is kept as the `encoding`, so that other rows can be encoded alike.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from feddyn.checks import require_whole
 from feddyn.data.columns import SUFFIXES, Column, Columns, sha256
+from feddyn.data.datasets.encoding import Rows, encoded, encoding_of, places, values_of
 from feddyn.data.stored import Stored, from_parts
 from feddyn.errors import InputError
 
-Encoding: TypeAlias = dict[str, dict[str, Any]]
-"""By column: {mean, deviation} of numbers, or {values} of texts."""
-Rows: TypeAlias = npt.NDArray[np.bool_]
-NUMBERS, LEAST_NUMBERS = 0.1, 5
-"""A column of texts of which at most this part is no number, and which has so many different values, is one of numbers
-with a mistake in it."""
-MOST_VALUES = 1000
-DIGITS = 9
-"""Of means and deviations, so that they are the same on every processor."""
+INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""The names under which pandas writes the numbers of rows."""
 
 
 def table(
@@ -62,6 +56,11 @@ def table(
     if second is not None:
         pinned["test_sha256"] = _unchanged(second, test_sha256)
     others = [name for name in columns.names if name not in (device, column, *labels)]
+    if features is None and (index := next(filter(INDEX.fullmatch, others), None)) is not None:
+        raise InputError(
+            f"the table {file} has the column {index!r}, as pandas writes the numbers of rows, which may tell the "
+            "label: write it without (index=False), or name the features"
+        )
     chosen = others if features is None else list(features)
     for name in (*labels, device, *([column] if column else [])):
         if name in chosen:
@@ -71,7 +70,7 @@ def table(
     names, owner = np.unique(columns[device], return_inverse=True)
     held_out = _held_out(columns, column, test, owner, seed)
     tables = [columns] if second is None else [columns, Columns(second)]
-    found = encoding or _encoding(tables, ~held_out, chosen, categories, scale)
+    found = encoding or encoding_of(tables, ~held_out, chosen, categories, scale)
     kinds = classes or _classes(tables, labels, task)
     x, y = encoded(columns, chosen, found), _targets(columns, labels, task, kinds)
     tested = (x[held_out], y[held_out]) if held_out.any() else None
@@ -98,9 +97,15 @@ def table(
     return replace(from_parts(x, y, parts, tested, origin=origin), names=tuple(map(str, names)))
 
 
-def features(origin: Mapping[str, Any], file: Path) -> npt.NDArray[Any]:
-    """The features in another file, which needs no other columns, encoded as those of a recorded population."""
-    return encoded(Columns(file), origin["features"], origin.get("encoding", {}))
+def features(origin: Mapping[str, Any], given: object) -> npt.NDArray[Any]:
+    """The features in another file, or given as columns by name, without any other columns that the table has, encoded
+    as those of a recorded population."""
+    if not isinstance(given, Path | Mapping):
+        raise InputError(
+            "the run was made on a table, whose columns were encoded: give the path of another one, or its columns by "
+            f"name, as in {{{origin['features'][0]!r}: [...]}}"
+        )
+    return encoded(Columns(given), origin["features"], origin.get("encoding", {}))
 
 
 def again(origin: Mapping[str, Any], file: Path) -> Stored:
@@ -130,98 +135,6 @@ def _second(file: Path, test: object) -> Path | None:
     return named if named.is_file() else file.parent / named.name
 
 
-def encoded(columns: Columns, features: Sequence[str], encoding: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The features of every row: a row of numbers or, of an npz file, an array with more axes as it is."""
-    if len(features) == 1 and features[0] not in encoding:
-        return columns[features[0]]
-    parts = []
-    for name in features:
-        column, how = columns[name], encoding.get(name)
-        if column.ndim > 1 or how is None:
-            raise InputError(
-                f"table: the feature {name!r} has {column.ndim} axes, or no encoding: arrays are features alone; for a "
-                "model of several inputs use Population.from_arrays"
-            )
-        if "values" in how:
-            parts.append(_places(columns, name, how["values"])[:, None] == np.arange(len(how["values"])))
-        elif column.dtype.kind == "U":
-            raise InputError(f"the column {name!r} of {columns.file} has texts, where the record has numbers")
-        else:
-            parts.append(((column.astype(np.float64) - how["mean"]) / how["deviation"])[:, None])
-    return np.concatenate(parts, axis=1).astype(np.float32)
-
-
-def _encoding(
-    tables: Sequence[Columns], training: Rows, features: Sequence[str], categories: Sequence[str], scale: bool
-) -> Encoding:
-    """How each feature is encoded: by the values in all rows, and the scale of the training rows."""
-    if unknown := [name for name in categories if name not in features]:
-        raise InputError(f"table: categories names {unknown[0]!r}, which is no feature")
-    found: Encoding = {}
-    if len(features) == 1 and tables[0][features[0]].ndim > 1:
-        return found
-    for name in features:
-        column = tables[0][name]
-        if column.dtype.kind == "U" and name not in categories:
-            _require_texts(tables[0], name)
-        if column.dtype.kind == "U" or name in categories:
-            found[name] = {"values": _values(tables, name)}
-        elif column.dtype.kind == "b" or not scale:
-            found[name] = {"mean": 0.0, "deviation": 1.0}
-        else:
-            rows = column[training].astype(np.float64)
-            mean, deviation = (float(f"{value:.{DIGITS}g}") for value in (rows.mean(), rows.std()))
-            found[name] = {"mean": mean, "deviation": deviation or 1.0}
-    return found
-
-
-def _require_texts(columns: Columns, name: str) -> None:
-    """Refuse a column of numbers that one odd cell, or decimal commas, would make a feature for every value of."""
-    values, first = np.unique(columns[name], return_index=True)
-    odd = [place for value, place in zip(values.tolist(), first.tolist(), strict=True) if not _is_number(value)]
-    commas = sum(_is_number(value.replace(",", ".", 1)) for value in values.tolist() if "," in value)
-    if min(len(odd), len(odd) - commas) > NUMBERS * len(values) or len(values) < LEAST_NUMBERS:
-        return
-    row = min(odd)
-    raise InputError(
-        f"the column {name!r} of {columns.file}, row {row + 1}, holds {columns[name][row].item()!r}, where nearly all "
-        f"others are numbers: write it as a number (with a point), drop the row, or, if these are names and not "
-        f"numbers, say categories = [{name!r}]"
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _values(tables: Sequence[Columns], name: str) -> list[Any]:
-    """The different values of a column, in order."""
-    values: list[Any] = np.unique(np.concatenate([columns[name] for columns in tables])).tolist()
-    if len(values) > MOST_VALUES:
-        raise InputError(
-            f"the column {name!r} of {tables[0].file} has {len(values)} different values: leave it out, or make "
-            "numbers of it"
-        )
-    return values
-
-
-def _places(columns: Columns, name: str, values: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """The numbers of a column's values among those that are known."""
-    known = {value: place for place, value in enumerate(values)}
-    found = [known.get(value, -1) for value in columns[name].tolist()]
-    if -1 in found:
-        row = found.index(-1)
-        raise InputError(
-            f"the column {name!r} of {columns.file}, row {row + 1}, holds {columns[name][row].item()!r}, which is not "
-            f"among the values that are known: {', '.join(map(str, values[:20]))}; correct it, or drop the row"
-        )
-    return np.array(found)
-
-
 def _classes(tables: Sequence[Columns], labels: Sequence[str], task: str | None) -> list[Any]:
     """The classes of a single label; none where it is a number."""
     kind = tables[0][labels[0]].dtype.kind
@@ -229,13 +142,13 @@ def _classes(tables: Sequence[Columns], labels: Sequence[str], task: str | None)
         return []
     if kind == "f" and not all(np.equal(columns[labels[0]] % 1, 0).all() for columns in tables):
         raise InputError(f"table: the label {labels[0]!r} has fractions: they are numbers, not classes")
-    return _values(tables, labels[0])
+    return values_of(tables, labels[0])
 
 
 def _targets(columns: Columns, labels: Sequence[str], task: str | None, classes: Sequence[Any]) -> npt.NDArray[Any]:
     """Classes by their places, or numbers with a field for each label."""
     if classes:
-        return _places(columns, labels[0], classes)
+        return places(columns, labels[0], classes)
     parts: list[Column] = []
     for name in labels:
         column = columns[name]
