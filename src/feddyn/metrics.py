@@ -158,6 +158,8 @@ class Evaluation:
         for name in self.models:
             if name not in get_args(Name):
                 raise InputError(f"evaluation: model {name!r} is not known; {nearest(str(name), get_args(Name))}")
+        if not isinstance(self.metrics, Sequence):
+            raise InputError(f"evaluation: metrics must be a list, such as [{self.metrics!r}]")
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise InputError(f"evaluation: a metric must be a Metric, not {metric!r}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from feddyn.models.stacked import stacked
 from feddyn.solvers.stack import StackedWork
 
 SGD = feddyn.SGD(0.1, epochs=2, batch_size=4)
+F1 = feddyn.Metric("f1", lambda output, y: (0, len(y)))
 
 
 def plan(population: feddyn.Population, **changes: Any) -> feddyn.Plan:
@@ -360,3 +362,42 @@ def test_what_fails_while_a_device_trains_says_which_one(workers: int) -> None:
     )
     with pytest.raises(feddyn.FeddynError, match=words):
         list(simulation)
+
+
+def test_what_is_no_model_metric_callback_or_population_is_one_sentence(unbalanced: Stored, tmp_path: Path) -> None:
+    varying = feddyn.Metric("varying", lambda output, y: [0.0] * (1 + len(y) % 7))
+    for more, words in (
+        ({"metrics": F1}, r"metrics must be a list, such as \[Metric\("),
+        ({"metrics": [varying]}, r"the metric varying gives \d sums of some samples and \d of others"),
+        ({"callback": 5}, "callback must be a function that takes a line, not 5"),
+        ({"model": Remembers()}, "the model cannot be copied; an attribute that holds a tensor of its last call"),
+    ):
+        arguments: dict[str, Any] = {"model": nn.Linear(4, 3).double(), "participation": 4, "rounds": 1, **more}
+        model = arguments.pop("model")
+        with pytest.raises(feddyn.InputError, match=words):
+            feddyn.simulate(model, unbalanced, feddyn.FedAvg(), SGD, workers=1, **arguments)
+    out = tmp_path / "r"
+    run = feddyn.simulate(
+        nn.Linear(4, 3).double(), unbalanced, feddyn.FedAvg(), SGD, workers=1, participation=4, rounds=1, out=out
+    )
+    with pytest.raises(feddyn.InputError, match="evaluate takes a population, not a tuple"):
+        run.evaluate((np.zeros((2, 4)), np.zeros(2)))  # type: ignore[arg-type]
+    with pytest.raises(feddyn.InputError, match=r"model must be a torch.nn.Module, not 'mlp'"):
+        feddyn.load(out, model="mlp")  # type: ignore[arg-type]
+    with pytest.raises(
+        feddyn.InputError, match="what is to be predicted holds a value that is NaN or infinite, first in row 1"
+    ):
+        run.predict(np.array([[0.0] * 4, [np.nan] * 4]))
+
+
+class Remembers(nn.Module):
+    """A model that keeps its last output, which belongs to a graph of gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3).double()
+        self.last: torch.Tensor = self.layer(torch.zeros(1, 4, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.last = self.layer(x)
+        return self.last

@@ -1,5 +1,6 @@
 """Runs beside each other, against records made by hand whose means and counts can be read off."""
 
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +49,8 @@ def test_seeds_are_one_row_and_differences_are_columns() -> None:
     assert first["alpha"] == "0.1"
     assert first["seeds"] == "0, 1"
     assert first["accuracy at the end"] == "0.8000 (0.7000 to 0.9000)"
-    assert first["models to target"] == "2 to 2+"
-    assert first["sent to target"] == "400 B to 400 B+"
+    assert first["models to target"] == "2, 1 at 2+"
+    assert first["sent to target"] == "400 B, 1 at 400 B+"
     assert first["time"] == "3 s"
     second = cells(found, 1)
     assert second["accuracy at the end"] == "0.2000"
@@ -207,3 +208,24 @@ def test_whether_a_run_stops_at_its_target_does_not_change_the_price() -> None:
     runs = [record([0.5, 0.7], target={**goal, "stop": stop}, algorithm_alpha=0.1 + stop) for stop in (True, False)]
     assert compare(*runs).target == 0.6
     assert compare(runs[0], record([0.5], target={**goal, "value": 0.9})).target is None
+
+
+def test_seeds_that_did_not_reach_the_target_bound_nothing() -> None:
+    """They may need more than the others: what they did so far stands beside the range of those."""
+    runs = [record([0.5, 0.9]), record([0.5, 0.6, 0.7, 0.9], 1), record([0.5], 2)]
+    assert cells(compare(*runs, target=0.8), 0)["models to target"] == "2 to 4, 1 at 1+"
+    assert cells(compare(runs[2], record([0.5, 0.6], 3), target=0.8), 0)["models to target"] == "1+ to 2+"
+
+
+def test_a_folder_of_records_is_all_of_them(tmp_path: Path) -> None:
+    records = Path(__file__).parents[2] / "docs/results/records"
+    for seed in (0, 1):
+        (found,) = records.glob(f"mnist-iid-100x0.1-feddyn-s{seed}-*")
+        shutil.copytree(found, tmp_path / str(seed))
+    (tmp_path / "empty").mkdir()
+    (one,) = compare(tmp_path).variants
+    assert one.seeds == [0, 1]
+    with pytest.raises(InputError, match=r"there is no record of a run in or below .*empty"):
+        compare(tmp_path / "empty")
+    with pytest.raises(InputError, match="there is no directory"):
+        compare(tmp_path / "nope")

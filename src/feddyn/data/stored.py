@@ -224,12 +224,15 @@ def as_samples(x: Arrays, y: Array, what: str, like: Batch | None = None) -> Sam
         raise InputError(f"{what} has samples of shape {_shapes(samples)}, the training data of {_shapes(like)}")
     named = [(what, data) for data in leaves(samples)]
     for name, data in (*named, (f"{what}'s targets", targets)):
-        if data.is_floating_point() and not bool(data.isfinite().all()):
-            row = int((~data.isfinite()).reshape(len(data), -1).any(1).nonzero()[0])
-            raise InputError(
-                f"{name} holds a value that is NaN or infinite, first in row {row}: clean or drop that row"
-            )
+        require_finite(data, name)
     return samples, targets if targets.is_floating_point() else targets.long()
+
+
+def require_finite(data: torch.Tensor, what: str) -> None:
+    """Refuse rows with a value that is NaN or infinite."""
+    if data.is_floating_point() and not bool(data.isfinite().all()):
+        row = int((~data.isfinite()).reshape(len(data), -1).any(1).nonzero()[0])
+        raise InputError(f"{what} holds a value that is NaN or infinite, first in row {row}: clean or drop that row")
 
 
 def as_batch(x: Arrays, what: str, count: int = -1) -> Batch:

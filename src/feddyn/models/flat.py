@@ -11,6 +11,7 @@ from torch.func import functional_call
 from feddyn.algorithms.base import Scalar, Vector
 from feddyn.batches import Batch, arguments, mapped
 from feddyn.errors import InputError
+from feddyn.origin import telling
 
 Loss: TypeAlias = Callable[[Any, torch.Tensor], torch.Tensor]
 """(model output, targets) -> the mean loss over the batch."""
@@ -29,7 +30,12 @@ class FlatModel:
         _refuse_running_statistics(module)
         if lazy := [name for name, p in module.named_parameters() if nn.parameter.is_lazy(p)]:
             raise InputError(f"the parameter {lazy[0]!r} has no shape yet: pass a batch through the model once")
-        self.module, self.loss = copy.deepcopy(module), loss
+        with telling(
+            "the model cannot be copied; an attribute that holds a tensor of its last call, or the old weight_norm, "
+            "keeps it from that",
+            InputError,
+        ):
+            self.module, self.loss = copy.deepcopy(module), loss
         named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
         if not named:
             raise InputError(f"the model {type(module).__name__} has no trainable parameters")

@@ -11,7 +11,7 @@ from feddyn.paper.trials import reached
 from feddyn.records.layout import Status
 from feddyn.reports.records import Entry
 from feddyn.settings.names import METHODS
-from feddyn.views.tables import Table, factor, savings, transmitted
+from feddyn.views.tables import Table, beyond, factor, savings, transmitted
 
 TOLERANCE = 0.2
 """How far the paper's count may lie outside the range of ours before it is marked."""
@@ -167,7 +167,7 @@ def cell(ours: Count | None, feddyn: Count | None, method: str) -> str:
     ratio = ours.least / feddyn.mean
     if ours.mean is None and ratio <= 1:  # it may have needed more than FedDyn, or less
         return str(ours)
-    return f"{ours} ({'' if ours.mean else '>'}{factor(ratio)})"
+    return f"{ours} ({factor(ratio) if ours.mean else beyond(ours.least, feddyn.mean)})"
 
 
 def printed_cell(theirs: dict[str, str], method: str) -> str:

@@ -88,7 +88,13 @@ class Evaluator:
             x, y = self.population.samples(number - self.chunks)
         output = joined([self._output(batch) for batch in split(x, self._batch)])
         part = [float(self.model.loss(output, y)) * len(y), float(len(y))]
-        return part + [number for metric, _ in self.metrics for number in metric.batch(output, y)]
+        for metric, count in self.metrics:
+            if len(sums := metric.batch(output, y)) != count:
+                raise InputError(
+                    f"the metric {metric.name} gives {count} sums of some samples and {len(sums)} of others"
+                )
+            part += sums
+        return part
 
     def figures(self, theta: Vector, parts: Sequence[Part], gaps: bool = False) -> Figures:
         """The figures of a model from the sums of its chunks. Where a metric has none it is refused or, with `gaps`,

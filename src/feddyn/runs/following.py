@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from functools import partial
 
-from feddyn.errors import Interrupted
+from feddyn.errors import InputError, Interrupted
 from feddyn.records.layout import Line, Status
 from feddyn.runs.run import Run
 from feddyn.runs.simulation import Simulation
@@ -19,6 +19,8 @@ def follow(simulation: Simulation, shown: bool | None, callback: Callable[[Line]
     shown: with progress on standard error (None: where there is a terminal or a notebook). callback: called with a copy
     of every line; what it raises ends the run. Under ranks both are of the first one.
     """
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function that takes a line, not {callback!r}")
     run, plan, label = simulation.run, simulation.plan, type(simulation.plan.algorithm).__name__
     if run.status is not Status.RUNNING:
         return run

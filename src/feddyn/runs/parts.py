@@ -9,7 +9,7 @@ from torch import nn
 
 from feddyn.batches import Batch, arguments, form, joined, leaves, split, taken
 from feddyn.data.population import Arrays, Population
-from feddyn.data.stored import as_batch, convert
+from feddyn.data.stored import as_batch, convert, require_finite
 from feddyn.data.transforms import Transform, as_table
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Figures, Metric, directions, spread, worst_tenth
@@ -36,6 +36,8 @@ class Parts:
         parts = leaves(samples)
         if not parts or any(part.dim() == 0 or len(part) == 0 for part in parts):
             raise InputError("what is to be predicted holds no samples: give an array with one sample a row")
+        for part in parts:
+            require_finite(part, "what is to be predicted")
         transform = self.transform or (lambda batch, dtype: batch)
         try:
             batches = split(samples, batch_size(transform(taken(samples, slice(1)), like.dtype)))

@@ -88,6 +88,10 @@ class Run(Recorded):
     def evaluate(self, data: Population, name: Kept | None = None) -> Evaluated:
         """The figures of a model (by default the one that counts) on other data: of all samples (or of the test set, if
         the population has one) and of each device's own. Nothing is trained."""
+        if not isinstance(data, Population):
+            raise InputError(
+                f"evaluate takes a population, not a {type(data).__name__}: feddyn.Population.from_arrays(x, y, device)"
+            )
         return evaluate(self.parts, self.model(name), data)
 
     def state_dict(self, name: Kept | None = None) -> dict[str, torch.Tensor]:

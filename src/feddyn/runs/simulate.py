@@ -69,7 +69,8 @@ def simulate(
     """
     evaluation = evaluation or Evaluation()
     if metrics:
-        evaluation = replace(evaluation, metrics=(*evaluation.metrics, *metrics))
+        own = Evaluation(metrics=metrics).metrics  # refuses what is none
+        evaluation = replace(evaluation, metrics=(*evaluation.metrics, *own))
     plan = Plan(
         model,
         population,

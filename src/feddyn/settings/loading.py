@@ -40,6 +40,8 @@ def load(
     parameters do not matter), `transform`, `loss` and `metrics`.
     """
     path = home(Path(directory))
+    if model is not None and not isinstance(model, nn.Module):
+        raise InputError(f"load: model must be a torch.nn.Module, not {model!r}")
     if not is_record(path):
         raise InputError(f"there is no record of a run in {path}: a comparison has one in each of its folders")
     record = read(path)

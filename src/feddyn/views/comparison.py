@@ -2,6 +2,7 @@
 a column."""
 
 import statistics
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from feddyn.errors import InputError, nearest
 from feddyn.metrics import Better, best, directions, reaches
 from feddyn.records.files import home
-from feddyn.records.reader import read
+from feddyn.records.reader import RunRecord, find
 from feddyn.records.recorded import Recorded
 from feddyn.views.curves import AXES, overlay
 from feddyn.views.differences import FEW, digits, flat, short, words
 from feddyn.views.html import rendered
 from feddyn.views.naming import named
-from feddyn.views.tables import Table, duration, figure, sparkline, transmitted, volume
+from feddyn.views.tables import Table, duration, figure, sparkline, volume
 from feddyn.views.variants import Variant, variants
 
 if TYPE_CHECKING:
@@ -128,14 +129,18 @@ class Comparison:
         return [*cells, time, sparkline(self.band(variant).mean)]
 
     def _price(self, histories: Sequence[Sequence[tuple[Line, float]]], target: float) -> tuple[str, str]:
-        """What was transmitted until the target was reached, or more than that where it was not."""
-        models, sent = [], []
+        """What was transmitted until the target was reached; of runs that did not reach it, that it is more."""
+        hits, others = list[Line](), list[Line]()
         for history in histories:
             hit = next((line for line, value in history if reaches(value, target, self.better)), None)
-            last, at = history[-1][0], hit or history[-1][0]
-            models.append((at["transmitted"], transmitted(hit["transmitted"] if hit else None, last["transmitted"])))
-            sent.append((AXES["bytes"][1](at), volume(AXES["bytes"][1](at)) + ("" if hit else "+")))
-        return _ends(models), _ends(sent)
+            (others if hit is None else hits).append(hit or history[-1][0])
+
+        def words(of: Callable[[Line], float], say: Callable[[float], str]) -> str:
+            there = [_range([of(line) for line in hits], say)] if hits else []
+            more = _range([of(line) for line in others], lambda value: f"{say(value)}+")
+            return ", ".join(there + ([f"{len(others)} at {more}" if hits else more] if others else []))
+
+        return words(AXES["transmitted"][1], str), words(AXES["bytes"][1], lambda value: volume(int(value)))
 
     def plot(self, over: str = "round") -> "Figure":
         """The curves, over `round`, `transmitted`, `bytes` or `gradients`: of several seeds the mean in their range.
@@ -167,12 +172,12 @@ def compare(
     model: str | None = None,
     target: float | None = None,
 ) -> Comparison:
-    """Runs, or the directories of their records, beside each other.
+    """Runs, or directories with their records, beside each other.
 
     By default the figure is the one that counts for the first run, and the target is that of the settings, if all have
     the same. Runs whose settings differ by the seed alone are drawn as one curve with a band.
     """
-    found = [run if isinstance(run, Recorded) else read(home(Path(run))) for run in runs]
+    found = [one for run in runs for one in ([run] if isinstance(run, Recorded) else _records(home(Path(run))))]
     if not found:
         raise InputError("there is nothing to compare: give runs, or the directories of their records")
     for run in found:
@@ -192,6 +197,16 @@ def compare(
     if target is None and all(goal == goals[0] for goal in goals) and goals[0].get("metric") == measure:
         target = goals[0]["value"] if goals[0]["model"] == chosen else None
     return Comparison(together, keys, chosen, measure, directions(found[0].setting)[measure], target)
+
+
+def _records(directory: Path) -> list[RunRecord]:
+    """The records in or below a directory; those that cannot be compared are told of."""
+    found, left_out = find([directory])
+    if not found:
+        raise InputError(left_out[0] if left_out else f"there is no record of a run in or below {directory}")
+    for why in left_out:
+        warnings.warn(f"left out: {why}", stacklevel=3)
+    return found
 
 
 def _in_common(wanted: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -147,15 +147,24 @@ def transmitted(models: int | None, limit: int) -> str:
 
 
 def savings(models: int | None, limit: int, reference: int | None) -> str:
-    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.6x' where it never got there; a dash
+    """How many times as much as a reference was transmitted, e.g. '2.9x', or '>1.5x' where it never got there; a dash
     where that cannot be told: without a reference, or where it stopped before it had transmitted as much.
 
-    >>> savings(29, 40, 10), savings(None, 16, 10), savings(None, 8, 10)
-    ('2.9x', '>1.6x', '-')
+    >>> savings(29, 40, 10), savings(None, 1000, 637), savings(None, 8, 10)
+    ('2.9x', '>1.5x', '-')
     """
     if reference is None or (models is None and limit <= reference):
         return "-"
-    return factor(models / reference) if models is not None else f">{factor(limit / reference)}"
+    return factor(models / reference) if models is not None else beyond(limit, reference)
+
+
+def beyond(limit: float, reference: float) -> str:
+    """How many times as much at least, of which no more is said than is known: digits are cut off, not rounded.
+
+    >>> beyond(59, 55)
+    '>1.0x'
+    """
+    return f">{math.floor(10 * limit / reference) / 10:.1f}x"
 
 
 def factor(ratio: float) -> str:

@@ -67,7 +67,7 @@ def table(
             raise InputError(f"table: {name!r} is the device, a label or the test, and cannot be a feature as well")
     if not chosen or not labels:
         raise InputError(f"table: {file} has no column left for {'features' if labels else 'the label'}")
-    names, owner = np.unique(columns[device], return_inverse=True)
+    names, owner = np.unique(_one_each(columns, device, "device"), return_inverse=True)
     held_out = _held_out(columns, column, test, owner, seed)
     tables = [columns] if second is None else [columns, Columns(second)]
     found = encoding or encoding_of(tables, ~held_out, chosen, categories, scale)
@@ -140,9 +140,17 @@ def _classes(tables: Sequence[Columns], labels: Sequence[str], task: str | None)
     kind = tables[0][labels[0]].dtype.kind
     if len(labels) > 1 or task == "numbers" or (task is None and kind == "f"):
         return []
+    _one_each(tables[0], labels[0], "class")
     if kind == "f" and not all(np.equal(columns[labels[0]] % 1, 0).all() for columns in tables):
         raise InputError(f"table: the label {labels[0]!r} has fractions: they are numbers, not classes")
     return values_of(tables, labels[0])
+
+
+def _one_each(columns: Columns, name: str, what: str) -> Column:
+    """A column that has a single value in every row."""
+    if (column := columns[name]).ndim > 1:
+        raise InputError(f"the array {name!r} of {columns.file} has the shape {column.shape}: give one {what} a row")
+    return column
 
 
 def _targets(columns: Columns, labels: Sequence[str], task: str | None, classes: Sequence[Any]) -> npt.NDArray[Any]:
