@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -24,9 +25,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from torch import nn
 
+from feddyn.deploy import warm
 from feddyn.deploy.files import init
 from feddyn.deploy.status import status
 from feddyn.flower import ledger as ledgers
+from feddyn.flower.apps import Service, serve
+from feddyn.flower.rules import Rules
+from feddyn.records.layout import Status
 
 SITES = ["clinic-a", "clinic-b"]
 
@@ -68,12 +73,14 @@ def test_the_certificate_is_for_the_address_and_signed(place: Path) -> None:
 
 def test_scripts_are_shell(place: Path) -> None:
     scripts = list(place.rglob("*.sh"))
-    assert len(scripts) == 7 + 2 * len(SITES)
+    assert len(scripts) == 8 + 2 * len(SITES)
     for script in scripts:
         subprocess.run(["sh", "-n", str(script)], check=True)
 
 
-def asked(place: Path, script: str, answers: list[str]) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+def asked(
+    place: Path, script: str, answers: list[str], *more: str
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """A script of the server's with a `flwr` that gives these answers, always with 0 as Flower's; and what it heard."""
     fake = place / "bin"
     fake.mkdir()
@@ -84,9 +91,10 @@ def asked(place: Path, script: str, answers: list[str]) -> tuple[subprocess.Comp
     for program in fake.iterdir():
         program.chmod(0o755)
     environment = {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}", "FEDDYN_TRIES": "2"}
-    words = ["sh", str(place / "server" / script)]
+    words = ["sh", str(place / "server" / script), *more]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
-    return done, (fake / "heard").read_text().splitlines()
+    heard = fake / "heard"
+    return done, heard.read_text().splitlines() if heard.exists() else []
 
 
 DONE = '{"success": true, "run-id": "7"}'
@@ -218,6 +226,57 @@ def test_status(logistic: nn.Module, tmp_path: Path) -> None:
     assert "round 3 is counted, session 1" in done.output
     assert "site-1" in done.output
     assert "never" in done.output
-    assert done.output.count("lost") == 3
+    assert "lost (3 times)" in done.output
+    assert "all rounds that were asked for are counted" in done.output
     nowhere = CliRunner().invoke(cli, ["deploy", "status", str(tmp_path / "nowhere")])
     assert "there is no federation" in str(nowhere.exception)
+
+
+def test_status_says_whether_a_servers_app_is_at_work(logistic: nn.Module, tmp_path: Path) -> None:
+    """While one holds the record, after it was ended, and why one could not begin."""
+    town = Town(tmp_path, make_logistic([10, 24, 15]), feddyn.FedDyn(0.1), feddyn.SGD(0.1, epochs=1), logistic)
+    server = town.server(rounds=2)
+    assert "; a server's app is at work" in status(tmp_path / "server").sentence
+    server.journal.close(Status.INTERRUPTED, "the SuperLink is gone")
+    words = "no server's app is at work (the last one stopped: the SuperLink is gone): sh server/run.sh goes on"
+    assert words in status(tmp_path / "server").sentence
+    for config, why in (
+        ({"without": "site-1"}, "without strikes sites off in a resync"),
+        ({"sites": -1}, "sites must be a whole number of at least 1"),
+    ):
+        service = Service(town.algorithm, logistic, Rules(2), None, nn.functional.cross_entropy, 0.0, (), 1, {})
+        with pytest.raises(feddyn.InputError, match=why):
+            serve(cast(Any, None), {"out": str(tmp_path / "server"), **config}, service)
+        (*_, last) = status(tmp_path / "server").events.rows
+        assert last[1] == "not started"
+        assert why in last[2]
+
+
+def test_a_federation_with_fewer_sites_than_a_round_needs_is_refused(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(feddyn.InputError, match="least is 3, but there are 2 sites: no round could be closed"):
+        init(tmp_path / "fed", place / "app" / "feddyn_app" / "setting.toml", {}, sites=["a", "b"], least=3)
+    assert not (tmp_path / "fed").exists()
+
+
+def test_a_key_is_taken_away_by_the_name_of_its_site(place: Path, tmp_path: Path) -> None:
+    """By the node that Flower named when the site was registered."""
+    moved = Path(shutil.copytree(place, tmp_path / "moved"))
+    done, heard = asked(moved, "register.sh", ['{"success": true, "node-id": 17}', '{"success": true, "node-id": "4"}'])
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(moved / "bin")
+    done, heard = asked(moved, "unregister.sh", [DONE], "clinic-b")
+    assert done.returncode == 0, done.stderr
+    assert heard == ["supernode unregister 4 local --format json"]
+    shutil.rmtree(moved / "bin")
+    done, heard = asked(moved, "unregister.sh", [DONE], "clinic-b")
+    assert done.returncode == 1
+    assert "no site clinic-b was registered from this folder" in done.stderr
+    assert not heard
+
+
+def test_warm_sites_keep_their_command_where_they_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the unit, a home directory cannot be written to."""
+    monkeypatch.setenv("FEDDYN_WARM_HOME", str(tmp_path / "warm"))
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert warm._warm_home() == tmp_path / "warm"
+    assert os.access(tmp_path / "warm" / "flower-superexec", os.X_OK)

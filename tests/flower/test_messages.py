@@ -21,7 +21,7 @@ from feddyn import Quantized, RandomK
 from feddyn.data.stored import Stored
 from feddyn.flower import ledger as ledgers
 from feddyn.flower.arithmetic import Arithmetic, tensors
-from feddyn.flower.letters import BadLetterError, Letter, message
+from feddyn.flower.letters import BadLetterError, Letter, digest, message
 from feddyn.flower.membership import admit
 from feddyn.models.flat import FlatModel
 from feddyn.wire.base import CHECKSUM, Compressor, Sizes, checksum
@@ -174,7 +174,7 @@ def test_a_federation_of_before_compression_goes_on(few: Stored, logistic: nn.Mo
     for site in words["sites"].values():
         del site["heard"]
     text, vectors = json.dumps(words), dict(ledger.vectors)
-    known = {"ledger": text, "sha256": ledgers._digest(text, vectors)}
+    known = {"ledger": text, "sha256": digest(text, vectors)}
     (tmp_path / "server" / ledgers.FILE).write_bytes(save(vectors, metadata=known))
     read = ledgers.read(tmp_path / "server")
     assert read is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
+from feddyn import __version__
 from feddyn.deploy.keys import authority, site_key
 from feddyn.errors import InputError
 from feddyn.flower.letters import require_name
@@ -49,12 +50,19 @@ def init(
         require_name("the site's name", name)
     if len(set(sites)) < len(sites) or not sites:
         raise InputError("a federation needs one site or more, each with a name of its own")
+    if least > len(sites):
+        raise InputError(f"least is {least}, but there are {len(sites)} sites: no round could be closed")
     if directory.exists() and any(directory.iterdir()):
         raise InputError(f"{directory} is in use: choose another directory, or remove it yourself")
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     directory = directory.resolve()
     words: dict[str, Any] = {"address": address, "port": ports.proxy, "superlink": ports.superlink}
-    words |= {"count": len(sites), "least": least, "listen": "127.0.0.1" if address == "127.0.0.1" else "0.0.0.0"}
+    words |= {
+        "count": len(sites),
+        "least": least,
+        "version": __version__,
+        "listen": "127.0.0.1" if address == "127.0.0.1" else "0.0.0.0",
+    }
     _app(directory / "app", setting, code, words)
     _server(directory / "server", words)
     for number, name in enumerate(sites):
@@ -86,7 +94,7 @@ def _app(place: Path, setting: Path, code: dict[str, bytes], words: dict[str, An
 def _server(place: Path, words: dict[str, Any]) -> None:
     (place / "flwr").mkdir(parents=True, mode=0o700)
     authority(place, words["address"], DAYS)
-    for name in ("environment", "control", "superlink", "proxy", "register", "run", "log"):
+    for name in ("environment", "control", "superlink", "proxy", "register", "unregister", "run", "log"):
         _write(place / f"{name}.sh", f"{name}.sh", words)
     _write(place / "nginx.conf", "nginx.conf", words)
     _write(place / "compose.yaml", "server.yaml", words)

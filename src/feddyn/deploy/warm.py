@@ -24,7 +24,7 @@ WARM = ("flwr.supernode.runtime.run_clientapp", "feddyn.settings.deployed")
 """What every app of a site imports."""
 POLL = "FEDDYN_POLL"
 HOME = "FEDDYN_WARM_HOME"
-"""A directory whose `flower-superexec` is this one: SuperNodes find it first in their PATH."""
+"""A directory, named warm, with a `flower-superexec` that is this one: SuperNodes find it first in their PATH."""
 
 
 def supernode() -> None:
@@ -36,7 +36,7 @@ def supernode() -> None:
     poll = float(os.environ.get(POLL, "0.5"))
     vars(inside)["time"] = _Clock(time, poll)
     (inflatable_utils.pull_objects.__kwdefaults__ or {})["initial_backoff"] = min(poll, 0.1)
-    home = Path(os.environ.get(HOME) or _warm_home())
+    home = _warm_home()
     os.environ["PATH"] = f"{home}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault("FLWR_SUPEREXEC_TASK_POLL_INTERVAL", str(min(max(poll / 2, 0.05), 60)))
     flower_supernode()
@@ -55,15 +55,15 @@ class _Clock:
         return getattr(self._time, name)
 
 
-def _warm_home() -> str:
-    """A directory beside the state of this user's sites with a command that is this module."""
-    home = Path.home() / ".local" / "state" / "feddyn" / "warm"
+def _warm_home() -> Path:
+    """A directory with a command that is this module; by default beside the state of this user's sites."""
+    home = Path(os.environ.get(HOME) or Path.home() / ".local" / "state" / "feddyn" / "warm")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     command, own = home / COMMANDS["superexec"], home / f".{os.getpid()}"
     own.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m feddyn.deploy.warm superexec "$@"\n')
     own.chmod(0o700)
     own.replace(command)  # whole at any time: other SuperNodes may be starting
-    return str(home)
+    return home
 
 
 def superexec() -> None:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from feddyn.algorithms.base import Algorithm
     from feddyn.data.population import Array, Population
+    from feddyn.flower.journal import Journal
     from feddyn.flower.rules import Rules
     from feddyn.metrics import Metric
-    from feddyn.models.flat import Loss
+    from feddyn.models.flat import FlatModel, Loss
     from feddyn.solvers.base import Solve
     from feddyn.wire.base import Compressor
 
@@ -185,29 +186,44 @@ def _patiently(make: Callable[[], T], rules: "Rules") -> T:
         time.sleep(rules.poll)
 
 
+def _journal(out: Path, service: Service, model: "FlatModel", rules: "Rules") -> "Journal":
+    from feddyn.flower.journal import Journal
+    from feddyn.flower.judge import Judge
+
+    judge = Judge(model, service.population, service.weight_decay, service.metrics, service.every)
+    setting = {**service.setting, "deployment": {"engine": "flower"}}
+    return _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
+
+
 def serve(grid: Grid, config: Config, service: Service) -> None:
     """One session of a server: it goes on with the federation in `config["out"]`, or begins it there."""
     from feddyn.flower.arithmetic import Arithmetic
-    from feddyn.flower.journal import Journal
-    from feddyn.flower.judge import Judge
+    from feddyn.flower.journal import note
+    from feddyn.flower.ledger import FILE
     from feddyn.flower.server import Server
     from feddyn.models.flat import FlatModel
 
     out = Path(str(config.get("out") or ""))
     if not out.is_absolute():
         raise InputError(f"the run's configuration must say where the federation is kept: out='/a/path', not {out}")
-    known = {name: config.get(name.replace("_", "-"), 0) for name in OVERRIDES}
-    rules = replace(service.rules, **{name: value for name, value in known.items() if value})
-    model = FlatModel(service.model, service.loss)
-    judge = Judge(model, service.population, service.weight_decay, service.metrics, service.every)
-    setting = {**service.setting, "deployment": {"engine": "flower"}}
-    arithmetic = Arithmetic(service.algorithm, model, service.uplink, service.downlink)
-    journal = _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
+    without = [name.strip() for name in str(config.get("without", "")).split(",") if name.strip()]
+    try:
+        if without and not config.get("resync"):
+            raise InputError("without strikes sites off in a resync: say 'resync=true without=\"...\"'")
+        known = {name: config.get(name.replace("_", "-"), 0) for name in OVERRIDES}
+        rules = replace(service.rules, **{name: value for name, value in known.items() if value})
+        model = FlatModel(service.model, service.loss)
+        arithmetic = Arithmetic(service.algorithm, model, service.uplink, service.downlink)
+        journal = _journal(out, service, model, rules)
+    except Exception as error:
+        if (out / FILE).exists():
+            note(out, "not started", why=str(error))
+        raise
     status, message = Status.INTERRUPTED, ""
     try:
         server = Server(arithmetic, rules, GridPost(grid, rules.poll, rules.welcome), journal)
         if config.get("resync"):
-            server.resync([name for name in str(config.get("without", "")).split(",") if name])
+            server.resync(without)
         server.run()
         status = Status.FINISHED
     except Exception as error:

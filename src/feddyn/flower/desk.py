@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import final
 
+from feddyn import __version__
 from feddyn.algorithms.base import Census
 from feddyn.errors import InputError
 from feddyn.flower.arithmetic import Arithmetic, arrays
@@ -17,7 +18,10 @@ from feddyn.flower.post import Post
 from feddyn.flower.rules import Rules
 
 AGAIN = 5
-"""A site that did not hold what was counted, or could not join, is left alone for so many attempts at rounds."""
+"""A site that did not hold what was counted, could not join or fails is left alone for so many attempts at rounds, then
+for twice as many, and so on."""
+LONGER = 4
+"""How often that is doubled."""
 
 
 @final
@@ -32,7 +36,7 @@ class Desk:
                 f"the federation in {journal.directory} has another method or model, or another compression "
                 f"({found.key}), than this app ({arithmetic.key}): give it a directory of its own"
             )
-        self._serial, self._turn, self._shunned = 0, 0, dict[str, int]()
+        self._serial, self._turn, self._shunned, self._failures = 0, 0, dict[str, int](), dict[str, int]()
         # a session has tickets of its own, so that none that was lost with a server is ever made again
         self.ledger = replace(found, session=found.session + 1)
         journal.commit(self.ledger)
@@ -75,13 +79,27 @@ class Desk:
         """Whether a site may be asked again."""
         return self._shunned.get(site, 0) <= self._turn
 
-    def shun(self, site: str) -> None:
-        """Leave a site alone for a while."""
-        self._shunned[site] = self._turn + AGAIN
+    def shun(self, site: str, after: int = 0) -> None:
+        """Leave a site alone for a while, each time for longer, if this is not one of its first `after` in a row."""
+        count = self._failures[site] = self._failures.get(site, 0) + 1
+        if count > after:
+            self._shunned[site] = self._turn + AGAIN * 2 ** min(count - after - 1, LONGER)
+
+    def heard(self, site: str) -> None:
+        """What was wrong with a site is no longer so."""
+        self._failures.pop(site, None)
 
     def pardon(self) -> None:
         """Ask everybody again."""
         self._shunned.clear()
+        self._failures.clear()
+
+    def compare(self, site: str, answer: Letter) -> None:
+        """Note a site that has another version of feddyn, whose arithmetic may differ in the last bits, or in more."""
+        said = answer.words.get("feddyn")
+        version = re.sub(r"[^0-9A-Za-z.+-]", "?", str(said))[:32] if said else "0.2.0 or older"
+        if version != __version__:
+            self.journal.once("another version", site=site, feddyn=version, server=__version__)
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:

@@ -5,11 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol, final
 
+from feddyn import __version__
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, name, own, positive_in, ticket_in
 from feddyn.flower.store import DeviceStore, MismatchError
 
-LOG = logging.getLogger("feddyn.flower")
+LOG = logging.getLogger("flwr")
+"""Flower shows this log at the site."""
+
+
+SAID = ("mismatch", "bad letter", "diverged", "refused", "error")
+"""What a site says where it has no upload to send; its log has more of it."""
 
 
 class Trained(NamedTuple):
@@ -74,7 +80,7 @@ class Device:
 
     def _answer(self, letter: Letter) -> Letter:
         store = DeviceStore(self.root, name(letter, "federation"), name(letter, "site"))
-        if why := letter.words.get("refused"):
+        if (why := letter.words.get("refused")) and why not in SAID:
             LOG.warning("the server refused the last upload of %s: %s", store.site, why)
         if letter.kind == "hello":
             return self._hello(letter, store)
@@ -82,21 +88,28 @@ class Device:
         state = store.settle(counted)
         if letter.kind == "train":
             return self._train(letter, store, state, counted)
+        if store.computed(counted):
+            LOG.warning(
+                "the last upload of %s was not counted (late, lost or refused): it goes on from before", store.site
+            )
         if letter.kind == "settle":
-            return Letter("done", {})
+            return Letter("done", {"feddyn": __version__})
         if letter.kind == "resync":
             return Letter("done", {"ticket": ticket_in(letter)}, own(state))
         raise BadLetterError("bad kind")
 
     def _hello(self, letter: Letter, store: DeviceStore) -> Letter:
         ticket, worker = ticket_in(letter), self._worker()
+        about = {"samples": worker.samples, "key": worker.key, "feddyn": __version__}  # before anything is kept
         store.write(ticket, "", worker.begin(dict(letter.vectors)))
-        return Letter("done", {"ticket": ticket, "samples": worker.samples, "key": worker.key})
+        LOG.info("%s joins with %d samples", store.site, worker.samples)
+        return Letter("done", {"ticket": ticket, **about})
 
     def _train(self, letter: Letter, store: DeviceStore, state: Vectors, counted: str) -> Letter:
         ticket, share = ticket_in(letter), positive_in(letter, "share")
         seed, round, number = (count_in(letter, key) for key in ("seed", "round", "number"))
         trained = self._worker().train(dict(letter.vectors), state, share, seed, round, number)
         store.write(ticket, counted, trained.state)
+        LOG.info("%s trained in round %d, and sends its upload", store.site, round + 1)
         path = {} if trained.path is None else {"path": trained.path}
         return Letter("done", {"ticket": ticket, "gradients": trained.gradients, **path}, trained.upload)

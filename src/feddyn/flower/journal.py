@@ -29,6 +29,14 @@ LOG = logging.getLogger("flwr")
 """Flower shows this log to whoever asks for that of a run."""
 
 
+def note(directory: Path, kind: str, **words: Any) -> None:
+    """Note what happened to the federation in a directory, for `feddyn deploy status`, and in the log."""
+    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": kind, **words}
+    with (directory / EVENTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    LOG.info("%s %s", kind, " ".join(f"{name}={value}" for name, value in words.items()))
+
+
 @final
 class Journal:
     """The record of a federation in a directory, begun or gone on with; while it is open nobody else can open it.
@@ -81,11 +89,8 @@ class Journal:
         return counted
 
     def event(self, kind: str, **words: Any) -> None:
-        """Note what happened, for `feddyn deploy status`, and in the log."""
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": kind, **words}
-        with (self.directory / EVENTS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        LOG.info("%s %s", kind, " ".join(f"{name}={value}" for name, value in words.items()))
+        """Note what happened."""
+        note(self.directory, kind, **words)
 
     def once(self, kind: str, **words: Any) -> None:
         """Note what is noticed again and again only once between two rounds."""

@@ -5,7 +5,6 @@ has counted nobody, and all sites go on from the states that the ledger before i
 counted everybody, and they go on from the new ones.
 """
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +16,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from feddyn.errors import FeddynError
-from feddyn.flower.letters import NAME, TICKET, Array, BadLetterError, Letter, beside, count_in, name, own, together
+from feddyn.flower.letters import (
+    NAME,
+    TICKET,
+    Array,
+    BadLetterError,
+    Letter,
+    beside,
+    count_in,
+    digest,
+    name,
+    own,
+    together,
+)
 from feddyn.records.files import write_whole
 from feddyn.records.lines import figure, strictly, table
 
@@ -82,7 +93,7 @@ def write(directory: Path, ledger: Ledger) -> None:
     )
     kept = together(ledger.vectors, ledger.wire)
     vectors = {name: np.ascontiguousarray(vector) for name, vector in kept.items()}
-    known = {"ledger": text, "sha256": _digest(text, vectors)}
+    known = {"ledger": text, "sha256": digest(text, vectors)}
     try:
         write_whole(directory / FILE, [save(vectors, metadata=known)], private=True)
     except OSError as error:
@@ -103,7 +114,7 @@ def read(directory: Path) -> Ledger | None:
             known = file.metadata() or {}
             vectors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
         text = known.get("ledger", "")
-        if known.get("sha256") != _digest(text, vectors):
+        if known.get("sha256") != digest(text, vectors):
             raise ValueError("its hash is another one")
         return _ledger(table(strictly(text), "it"), vectors)
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -127,11 +138,3 @@ def _ledger(words: dict[str, Any], vectors: Mapping[str, Array]) -> Ledger:
     session, round, recorded = (count_in(letter, key) for key in ("session", "round", "recorded"))
     federation, key = name(letter, "federation"), str(words["key"])
     return Ledger(federation, key, session, round, sites, totals, recorded, norms, own(vectors), beside(vectors))
-
-
-def _digest(text: str, vectors: Mapping[str, Array]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for key, vector in sorted(vectors.items()):
-        digest.update(f"{key} {vector.dtype} {vector.shape}".encode())
-        digest.update(np.ascontiguousarray(vector).tobytes())
-    return digest.hexdigest()

@@ -1,20 +1,22 @@
 """What a server and its sites write to each other, whatever carries it: letters of a kind, with words and vectors.
 
     kind     server -> site                                    site -> server
-    hello    federation, site, ticket, theta (, start)         done: ticket, samples, key
+    hello    federation, site, ticket, theta (, start)         done: ticket, samples, key, feddyn
     train    federation, site, counted, refused, ticket,       done: ticket, gradients, the upload
              share, round, number, seed, what is broadcast     or its message (, path)
-    settle   federation, site, counted, refused                done
+    settle   federation, site, counted, refused                done: feddyn
     resync   federation, site, counted, refused                done: ticket, the site's state
 
 Where broadcasts are compressed, theta^0 is the `start` of who joins later, and messages are sent instead of vectors of
 the model's size; where uploads are, one `message` instead of all of them, and the `path` that the solver walked if the
 method needs it. Messages are vectors of bytes.
 
-A site that does not hold the state that the server counted answers `mismatch` and changes nothing. One that fails says
-so with a fixed word: texts of exceptions may have paths or data in them.
+`feddyn` is the version of this package that the site has. A site that does not hold the state that the server counted
+answers `mismatch` and changes nothing. One that fails says so with a fixed word: texts of exceptions may have paths or
+data in them.
 """
 
+import hashlib
 import re
 import secrets
 from collections.abc import Mapping
@@ -63,6 +65,15 @@ def beside(vectors: Mapping[str, Array]) -> Vectors:
 def together(vectors: Mapping[str, Array], more: Mapping[str, Array]) -> Vectors:
     """A method's own vectors and what is kept beside them, which `own` and `beside` take apart."""
     return {**vectors, **{WIRE + name: vector for name, vector in more.items()}}
+
+
+def digest(text: str, vectors: Mapping[str, Array]) -> str:
+    """A hash of a text and of vectors, for files that somebody counts on."""
+    found = hashlib.sha256(text.encode())
+    for key, vector in sorted(vectors.items()):
+        found.update(f"{key} {vector.dtype} {vector.shape}".encode())
+        found.update(np.ascontiguousarray(vector).tobytes())
+    return found.hexdigest()
 
 
 def message(data: bytes) -> Array:

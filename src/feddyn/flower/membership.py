@@ -13,6 +13,9 @@ from feddyn.flower.ledger import Ledger, Site
 from feddyn.flower.letters import BadLetterError, Letter, Vectors, count_in, ticket_in
 from feddyn.flower.uploads import bounded, same
 
+NUMBERED = ("active", "offline", "lost", "late", "refused")
+"""The parts of a round's line that have numbers of sites."""
+
 
 def admit(desk: Desk) -> None:
     """Let sites join that are not known yet, if they have the same method and model."""
@@ -33,6 +36,8 @@ def resync(desk: Desk, without: Sequence[str] = ()) -> None:
     `without` are struck off. Nothing is changed unless all others answer."""
     if unknown := set(without) - desk.ledger.sites.keys():
         raise InputError(f"resync: {min(unknown)} is no site of this federation")
+    if present := set(without) & {*desk.online()}:
+        raise InputError(f"resync: {min(present)} is online, and would join again at once: unregister its key first")
     kept = replace(desk.ledger, sites={name: s for name, s in desk.ledger.sites.items() if name not in without})
     missing = kept.sites.keys() - {*desk.online()}
     if missing or not kept.sites:
@@ -84,8 +89,10 @@ def _welcome(desk: Desk, names: Sequence[str]) -> dict[str, Site]:
             if done.words.get("key") != desk.arithmetic.key:
                 raise BadLetterError("another method or model")
             joined[name] = Site(-1, count_in(done, "samples", 1), ticket_in(done))
+            desk.heard(name)
+            desk.compare(name, done)
         except BadLetterError as error:
-            desk.journal.event("not admitted", site=name, why=str(error))
+            desk.journal.once("not admitted", site=name, why=str(error))
     for name in letters.keys() - joined.keys():
         desk.shun(name)
     return joined
@@ -101,7 +108,10 @@ def _done(answer: Letter | None, letter: Letter) -> Letter:
 
 
 def _write_in(desk: Desk, joined: Mapping[str, Site]) -> None:
-    before, first = desk.ledger, 1 + max((site.number for site in desk.ledger.sites.values()), default=-1)
+    before, past = desk.ledger, (line[kind] for line in desk.journal.history for kind in NUMBERED if kind in line)
+    # a number that a site had which was struck off would credit the new one with its rounds
+    numbers = {site.number for site in before.sites.values()}.union(*past)
+    first = 1 + max(numbers, default=-1)
     ordered = sorted(joined, key=natural)
     fresh = {name: replace(joined[name], number=first + i) for i, name in enumerate(ordered)}
     after = before.with_sites(fresh)

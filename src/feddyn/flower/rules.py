@@ -1,8 +1,10 @@
 """How a federation is run: when a round starts, and when it is closed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from feddyn.checks import require_number, require_whole
+from feddyn.errors import InputError
 from feddyn.round.participation import Participation, require_participation
 
 
@@ -33,3 +35,10 @@ class Rules:
         for name in ("deadline", "welcome", "poll", "norm_limit"):
             require_number("", name, getattr(self, name))
         require_participation(self.participation, self.rounds)
+        p = self.participation
+        fewest = min(map(len, p), default=0) if isinstance(p, Sequence) else p if isinstance(p, int) else self.least
+        if fewest < self.least:
+            raise InputError(
+                f"least is {self.least}, but participation lets {fewest} of the sites train in a round: no such round "
+                "could be closed"
+            )

@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 
 from feddyn.flower.arithmetic import Arithmetic, arrays, tensors
 from feddyn.flower.broadcasts import Broadcasts
-from feddyn.flower.desk import Desk, why
+from feddyn.flower.desk import Desk, natural, why
 from feddyn.flower.journal import Journal
 from feddyn.flower.letters import BadLetterError, Letter, Vectors
 from feddyn.flower.membership import admit, number, resync
@@ -22,6 +22,10 @@ from feddyn.flower.uploads import Upload, checked, medians, outliers
 from feddyn.round.participation import Sampler
 from feddyn.round.seeds import integer
 from feddyn.wire.downlink import Sent, carried
+
+SEE = "{}: the site's own log says more"
+REMEDIES = {"mismatch": "it has not the state that was counted: restore its folder `state`, or run a resync"}
+"""What is to be done where a site answers, but not by an upload."""
 
 
 class Gathered(NamedTuple):
@@ -75,9 +79,13 @@ class Server:
                 if len(gathered.uploads) >= least:
                     self._count(gathered, attempt + 1)
                     return
-                self.journal.event("repeated", round=self.desk.ledger.round + 1, uploads=len(gathered.uploads))
-            else:
+                self.journal.once(
+                    "repeated", round=self.desk.ledger.round + 1, uploads=len(gathered.uploads), least=least
+                )
+            elif len(here) < least:
                 self.journal.once("waiting for sites", least=least)
+            else:
+                self.journal.once("too few drawn", here=len(here), drawn=len(chosen), least=least)
             attempt += 1
             time.sleep(self.rules.poll)
             self.desk.next_turn()
@@ -87,7 +95,11 @@ class Server:
         """Tell everybody who can be reached what was counted last; who cannot learns it from the next letter."""
         letters = {name: self.desk.letter("settle", name) for name in self.desk.here()}
         for name, answer in self.post.exchange(letters, self.rules.welcome) if letters else ():
-            if answer is not None and answer.kind != "done":
+            if answer is None:
+                continue
+            if answer.kind == "done":
+                self.desk.compare(name, answer)
+            else:
                 self.journal.event("not settled", site=name, why=why(answer))
 
     def _choose(self, here: Sequence[str], attempt: int) -> list[str]:
@@ -111,6 +123,7 @@ class Server:
 
         uploads: dict[str, Upload] = {}
         lost: list[str] = []
+        failed: dict[str, str] = {}
         refused: dict[str, str] = {}
         sent = dict.fromkeys(chosen, 0)
         for name, answer in self.post.exchange(letters, self.rules.deadline):
@@ -118,22 +131,23 @@ class Server:
                 lost.append(name)
                 continue
             sent[name] = self.post.weigh(answer)
+            if answer.kind != "done":
+                refused[name], failed[name] = why(answer), REMEDIES.get(answer.kind, SEE).format(why(answer))
+                self.desk.shun(name, after=0 if answer.kind == "mismatch" else 1)
+                continue
+            self.desk.heard(name)
             try:
-                if answer.kind != "done":
-                    raise BadLetterError(why(answer))
                 uploads[name] = checked(answer, letters[name].words["ticket"], read(name), limit)
             except BadLetterError as error:
                 refused[name] = str(error)
-                if answer.kind == "mismatch":
-                    self.desk.shun(name)
         for name in outliers(uploads, ledger.norms, self.rules.norm_limit):
             refused[name] = "norm beyond the limit"
             del uploads[name]
         late = [name for name in chosen if name not in {*uploads, *lost, *refused}]
-        for kind, names in (("lost", lost), ("late", late), ("refused", refused)):
-            for name in names:
-                reason = {"why": refused[name]} if name in refused else {}
-                self.journal.event(kind, round=ledger.round + 1, site=name, **reason)
+        for kind, names in (("lost", lost), ("late", late), ("failed", failed), ("refused", refused.keys() - failed)):
+            for name in sorted(names, key=natural):
+                reason = {"why": failed.get(name, refused[name])} if name in refused else {}
+                self.journal.once(kind, round=ledger.round + 1, site=name, **reason)
         to = {name: self.post.weigh(letter) for name, letter in letters.items()}
         wasted = sum(to[name] + sent[name] for name in chosen if name not in uploads)
         return Gathered(broadcast, uploads, lost, late, refused, sum(sent.values()), sum(to.values()), wasted)
