@@ -84,8 +84,8 @@ class Algorithm(ABC):
     """Whether `report` needs the solution's path."""
     as_sent: ClassVar[tuple[str, ...] | None] = None
     """The server's vectors that `aggregate` takes for what devices were sent; empty: it takes none so. Where broadcasts
-    are compressed, it is given these as they were really sent, and all others as they are. A method that does not say
-    it (None) is not broadcast compressed: nobody could tell that it goes wrong."""
+    are compressed, it is given these as they were really sent, and all others as they are. For a method that
+    does not say it (None), compressed broadcasts are refused: an error would go unnoticed."""
     carries: ClassVar[tuple[str, ...]] = ()
     """The server's vectors in which nothing of the broadcast ones is left: they are made of what devices found. Where
     broadcasts are compressed, `carry` adds to them what devices were not sent."""

@@ -62,9 +62,8 @@ def typed(found: Sequence[str]) -> npt.NDArray[Any] | None:
     def all_are(kind: Callable[[str], object]) -> bool:
         return all(map(kind, found))
 
-    if all_are(WHOLE.fullmatch) and all_are(
-        lambda field: len(field) < 25
-    ):  # those of more digits are no whole numbers here
+    short = all_are(lambda field: len(field) < 25)  # those of more digits are no whole numbers here
+    if short and all_are(WHOLE.fullmatch):
         numbers = [int(field) for field in found]
         if all(-LARGEST <= number < LARGEST for number in numbers):
             return np.array(numbers, dtype=np.int64)

@@ -57,11 +57,8 @@ class Federation:
         downlink: Compressor | None = None,
     ):
         self.algorithm, self.solver, self.group = algorithm, solver, group
-        self._stack, self._evaluated, self._devices = (
-            stack,
-            [str(name) for name in evaluation.models],
-            evaluation.devices,
-        )
+        self._stack, self._devices = stack, evaluation.devices
+        self._evaluated = [str(name) for name in evaluation.models]
         self.model = FlatModel(model, loss)
         self.population = population.to(self.model.theta.dtype, self.model.theta.device)
         try_out(self.model, self.population)
@@ -186,7 +183,7 @@ class Federation:
     def step(self, round: int, answers: Answers) -> None:
         """Run one round, counted from 0; where a device diverges or the run is interrupted, nothing of it is kept.
 
-        Devices whose upload is not counted are not trained: whatever they compute, nobody will know, nor they remember.
+        Devices whose upload is not counted are not trained: whatever they compute, nobody would learn it, and they would not keep it.
         """
         sent = self.wires.send(round, self.server)
         down = self.wires.downloads(sent, answers)

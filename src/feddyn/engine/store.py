@@ -146,10 +146,8 @@ class Store:
 
     def _write_file(self, slot: int, row: torch.Tensor) -> None:
         assert self._file is not None
-        data, at = (
-            memoryview(np.ascontiguousarray(row.numpy()).data).cast("B"),
-            (slot - self._in_memory) * self._row_bytes,
-        )
+        data = memoryview(np.ascontiguousarray(row.numpy()).data).cast("B")
+        at = (slot - self._in_memory) * self._row_bytes
         try:
             while data:
                 done = _write_at(self._file.fileno(), data, at)

@@ -1,6 +1,6 @@
 """Federations of real sites: the same algorithms, cut at the wire. Only `wire` and `apps` know Flower.
 
-Names are imported when they are first used: the protocol needs neither Flower nor torch.
+Names are imported when they are first used: a site's half of the protocol needs neither Flower nor torch.
 """
 
 from importlib import import_module

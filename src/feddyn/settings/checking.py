@@ -14,6 +14,7 @@ from feddyn.checks import require_whole
 from feddyn.data.population import Population
 from feddyn.engine.links import Links
 from feddyn.errors import InputError, nearest
+from feddyn.identity import evaluation_table
 from feddyn.metrics import Evaluation, Metric, Patience, Target, top
 from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
@@ -104,8 +105,7 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
     solver = part("solver", SOLVERS, lambda made: callable(made) and not isinstance(made, type))
     evaluation, metrics = _evaluation(single.get("evaluation", {}), code)
     if metrics:
-        named["evaluation"] = {"every": evaluation.every, "models": list(evaluation.models), "metrics": metrics}
-        named["evaluation"] |= {"devices": True} if evaluation.devices else {}
+        named["evaluation"] = {**evaluation_table(evaluation), "metrics": metrics}
     links = build(Links, single["links"], "links") if "links" in single else None
     target = _target(single["target"]) if "target" in single else None
     patience = build(Patience, single["patience"], "patience") if "patience" in single else None
@@ -114,21 +114,21 @@ def draft(single: Document, folder: Path = Path()) -> Draft:
     if single.get("loss", "cross-entropy") != "cross-entropy":
         loss, named["loss"] = _loss(single["loss"], code)
     found = Draft(
-        single,
-        seed,
-        code.choose(SOURCES, population, "source", "population"),
-        code.choose(MODELS, model, "name", "model"),
-        algorithm,
-        solver,
-        loss,
-        evaluation,
-        target,
-        links,
-        _compressor(single, "uplink", code, named),
-        _compressor(single, "downlink", code, named),
-        patience,
-        code,
-        named,
+        single=single,
+        seed=seed,
+        source=code.choose(SOURCES, population, "source", "population"),
+        network=code.choose(MODELS, model, "name", "model"),
+        algorithm=algorithm,
+        solver=solver,
+        loss=loss,
+        evaluation=evaluation,
+        target=target,
+        links=links,
+        uplink=_compressor(single, "uplink", code, named),
+        downlink=_compressor(single, "downlink", code, named),
+        patience=patience,
+        code=code,
+        named=named,
     )
     if not isinstance(pooled := population.get("pooled", False), bool):
         raise InputError(f"population.pooled must be true or false, not {pooled!r}")

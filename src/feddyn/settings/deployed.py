@@ -36,10 +36,10 @@ def service(file: Path) -> Service:
         plan.evaluation.metrics,
         plan.evaluation.every,
         setting,
-        describe_inputs(plan.population, next(plan.model.parameters()).dtype),
-        plan.code,
-        plan.uplink,
-        plan.downlink,
+        inputs=describe_inputs(plan.population, next(plan.model.parameters()).dtype),
+        code=plan.code,
+        uplink=plan.uplink,
+        downlink=plan.downlink,
     )
 
 

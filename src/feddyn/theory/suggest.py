@@ -29,7 +29,7 @@ from feddyn.theory import exact, one_step
 PRACTICE = (0.001, 0.1)
 """The alphas of the paper's experiments (its appendix), all of them with several epochs of SGD on a device."""
 PULL = (0.05, 2.0)
-"""alpha * lr * steps in the paper's experiments with 100 devices, the clearest cases (as `feddyn doctor` has them)."""
+"""alpha * lr * steps in the paper's experiments with 100 devices, the clearest cases."""
 FEW = 0.05
 """Part of the devices: where at most so many are active, FedDyn's states grow with a small alpha, and larger ones were
 better (docs/results/leaderboard.md)."""
