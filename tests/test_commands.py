@@ -80,3 +80,17 @@ def test_what_cannot_be_typed_is_noticed() -> None:
     assert not faults("```console\n$ feddyn run my.toml --set rounds=3 --out a  # words\n$ python -m benchmarks\n```\n")
     assert not faults("Use `feddyn resume` and `feddyn resume DIR`.")
     assert faults("Use `feddyn resume DIR --forever`.")
+
+
+def options(command: click.Command, name: str) -> list[tuple[str, list[str]]]:
+    """Every command below this one with its options; of an option that has several names, all."""
+    if isinstance(command, click.Group):
+        return [one for word, part in command.commands.items() for one in options(part, f"{name} {word}")]
+    return [(name, [])] + [(name, param.opts) for param in command.params if isinstance(param, click.Option)]
+
+
+@pytest.mark.parametrize(("name", "words"), options(cli, "feddyn"))
+def test_every_command_and_option_stands_on_some_page(name: str, words: list[str]) -> None:
+    pages = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
+    assert name in pages
+    assert not words or any(word in pages for word in words if word.startswith("--"))

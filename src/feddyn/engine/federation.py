@@ -183,7 +183,7 @@ class Federation:
     def step(self, round: int, answers: Answers) -> None:
         """Run one round, counted from 0; where a device diverges or the run is interrupted, nothing of it is kept.
 
-        Devices whose upload is not counted are not trained: whatever they compute, nobody would learn it, and they would not keep it.
+        Devices whose upload is not counted are not trained: nobody would learn what they find, nor would they keep it.
         """
         sent = self.wires.send(round, self.server)
         down = self.wires.downloads(sent, answers)
