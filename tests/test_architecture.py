@@ -14,7 +14,7 @@ WORDS = {"__version__", "Metric"}
 """What may be imported from `feddyn` itself, as a user would."""
 BASE = {"algorithms", "models", "data", "solvers", "metrics"}
 MAY_IMPORT = {
-    **dict.fromkeys(LEAVES, set[str]()),
+    **{leaf: set[str]() for leaf in LEAVES},
     "identity": {"metrics"},
     "algorithms": set(),
     "metrics": set(),
