@@ -1,5 +1,7 @@
 """What the texts point to is there: files, anchors, commands, make targets and names of the package."""
 
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -66,3 +68,14 @@ def test_slow_tests_exist(slow: str) -> None:
     file = ROOT / "tests" / name
     assert file.exists()
     assert not function or f"def {function}(" in file.read_text()
+
+
+DOCTESTS = sorted(path for path in (ROOT / "src" / "feddyn").rglob("*.py") if ">>> " in path.read_text())
+
+
+@pytest.mark.parametrize("path", DOCTESTS, ids=lambda path: path.stem)
+def test_examples_in_docstrings_give_what_they_say(path: Path) -> None:
+    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted
+    assert not found.failed

@@ -40,7 +40,7 @@ def test_runs_are_compared(records: Path, say: Say, tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_one_sentence(records: Path, say: Say, tmp_path: Path) -> None:
     assert "there is no record of an evaluated run" in say("compare", tmp_path)[2]
-    assert "did you mean 'all accuracy'" in say("compare", records, "--metric", "acuracy")[2]
+    assert "did you mean 'accuracy'" in say("compare", records, "--metric", "acuracy")[2]
     assert "end the name in .png" in say("compare", records, "--out", tmp_path / "c.xls")[2]
 
 

@@ -115,7 +115,7 @@ class UnpicklableError(Exception):
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (KeyError("colour"), KeyError, "colour"),
+        (KeyError("colour"), feddyn.FeddynError, "in round 1 failed: KeyError: 'colour' .test_workers.py, line"),
         (feddyn.InputError("give a number"), feddyn.InputError, "give a number"),
         (UnpicklableError(1, 2), feddyn.FeddynError, "UnpicklableError: 1 and 2"),
     ],

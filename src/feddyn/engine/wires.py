@@ -96,7 +96,7 @@ class Wires:
         if self.common:
             mine = {name.removeprefix(COMMON): v for name, v in vectors.items() if name.startswith(COMMON)}
             self.common.restore(rounds, mine)
-        self.norms = {name.removeprefix(NORM): float(v) for name, v in vectors.items() if name.startswith(NORM)}
+        self.norms = {name.removeprefix(NORM): float(v) for name, v in sorted(vectors.items()) if name.startswith(NORM)}
 
 
 def _reached(answers: Answers) -> list[int]:
