@@ -330,6 +330,11 @@ def test_a_resync_makes_up_for_a_lost_disk_and_strikes_off_who_left(
     deployed.require_held(server)
     assert len(server.journal.history[-1]["active"]) == 10
     assert server.desk.ledger.sites["site-6"].number == 10  # its rounds of before are those of number 6
+    deployed.open.remove("site-6")
+    server.resync(without=["site-6"])
+    deployed.open.append("site-6")
+    admit(server.desk)
+    assert server.desk.ledger.sites["site-6"].number == 11  # and those with the highest number are of number 10
     with pytest.raises(feddyn.InputError, match="site-99 is no site"):
         server.resync(without=["site-99"])
 

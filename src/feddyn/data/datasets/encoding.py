@@ -74,7 +74,8 @@ def encoding_of(
 
 
 def _scale(rows: npt.NDArray[np.float64], what: str) -> dict[str, float]:
-    """The mean and the deviation of some rows, of as few digits as tell the rows apart: the same on every processor."""
+    """The mean and the deviation of some rows, of as few digits as tell the rows apart: the same on every processor.
+    They are taken from the least row on, so that what is equal in all rows leaves no rounding behind."""
     least = float(rows.min())
     with np.errstate(over="ignore", invalid="ignore"):
         mean, deviation = least + float((rows - least).mean()), float((rows - least).std())
@@ -82,11 +83,9 @@ def _scale(rows: npt.NDArray[np.float64], what: str) -> dict[str, float]:
         raise InputError(
             f"{what} holds numbers too large to be scaled, up to {rows.max():g}: leave it out, or scale it"
         )
-    if least == rows.max():
-        return {"mean": least, "deviation": 1.0}
     short = float(f"{mean:.{DIGITS}g}")
     close = abs(short - mean) <= CLOSE * deviation
-    return {"mean": short if close else mean, "deviation": float(f"{deviation:.{DIGITS}g}")}
+    return {"mean": short if close else mean, "deviation": float(f"{deviation:.{DIGITS}g}") or 1.0}
 
 
 def _require_texts(columns: Columns, name: str) -> None:
