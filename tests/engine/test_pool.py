@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from feddyn.engine.executors.pool import each, streams
+from feddyn.engine.pool import each, streams
 from feddyn.errors import FeddynError, InputError
 
 
@@ -86,7 +86,7 @@ def test_processes_whose_parent_is_killed_are_interrupted(tmp_path: Path) -> Non
     """In the midst of what they do: nobody listens to them, and they have nothing to say for a long time."""
     code = (
         "from pathlib import Path\nfrom tests.engine.test_pool import silent\n"
-        "from feddyn.engine.executors.pool import streams\n"
+        "from feddyn.engine.pool import streams\n"
         f"home = Path({str(tmp_path)!r})\nlist(streams(silent, [home / 'one', home / 'two'], 2))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])

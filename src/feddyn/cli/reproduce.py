@@ -166,7 +166,7 @@ def _show(made: "Sequence[Table]", left_out: Sequence[str]) -> None:
 def _searches(
     search: "PaperSearch", choice: "Choice", budget: float | None, out: Path, dry_run: bool, options: Mapping[str, Any]
 ) -> None:
-    from feddyn.engine.executors.pool import streams
+    from feddyn.engine.pool import streams
     from feddyn.paper.searches import run
     from feddyn.paper.study import Budget
     from feddyn.reports.search import save_paper

@@ -32,7 +32,7 @@ def theory(patterns: Sequence[str], paths: int, seed: int, workers: int | None, 
     heterogeneities. Exit code 1: something does not hold.
     """
     from feddyn.engine.executors.forked import cores
-    from feddyn.engine.executors.pool import each
+    from feddyn.engine.pool import each
     from feddyn.records.files import refuse_links
     from feddyn.reports import theory as report
     from feddyn.theory.verification import practice

@@ -12,7 +12,7 @@ from feddyn.records.lines import read_lines, read_rounds, strictly, table
 from feddyn.records.lock import in_use
 from feddyn.views.tables import Table
 
-EVENTS = 10
+SHOWN = 10
 """How many of the last events are shown."""
 
 
@@ -41,8 +41,8 @@ def status(directory: Path) -> Status:
         seen = str(last[site.number]) if site.number in last else "never"
         rows.append([str(site.number), name, str(site.samples), str(counted), seen, site.refused])
     columns = ["number", "site", "samples", "rounds counted", "last", "refused"]
-    happened = read_lines(place / "events.jsonl", dict)
-    events = [_told(event, count) for event, count in _runs(happened)[-EVENTS:]]
+    happened = read_lines(place / ledgers.EVENTS, dict)
+    events = [_told(event, count) for event, count in _runs(happened)[-SHOWN:]]
     sentence = f"federation {ledger.federation}: round {ledger.round} is counted, session {ledger.session}"
     needed = max((event["least"] for event in happened if event.get("event") == "waiting for sites"), default=0)
     if ledger.round == 0 and len(rows) < needed:

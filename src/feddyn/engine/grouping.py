@@ -20,8 +20,9 @@ from feddyn.errors import InputError
 from feddyn.models.flat import FlatModel
 from feddyn.models.stacked import linear_layers, stacked
 from feddyn.origin import told
+from feddyn.round.confined import confined
 from feddyn.round.local import augmented
-from feddyn.round.rehearsal import averages, confined, telling_rows
+from feddyn.round.rehearsal import averages, telling_rows
 from feddyn.solvers.base import Batchable, Solver
 
 CACHE = 1 << 17

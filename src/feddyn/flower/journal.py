@@ -19,12 +19,11 @@ from safetensors.torch import save
 from feddyn.batches import owned
 from feddyn.flower import ledger as ledgers
 from feddyn.flower.judge import Judge
-from feddyn.flower.ledger import Ledger
-from feddyn.records.layout import Setting, Status, key
+from feddyn.flower.ledger import EVENTS, Ledger
+from feddyn.records.layout import Setting, Status, summary
 from feddyn.records.lines import COUNTS, append_lines
 from feddyn.records.writer import Record
 
-EVENTS = "events.jsonl"
 LOG = logging.getLogger("flwr")
 """Flower shows this log to whoever asks for that of a run."""
 
@@ -105,15 +104,7 @@ class Journal:
             return
         if not self.models:  # a session that counted nothing
             self.models = {"server": torch.from_numpy(self.ledger.vectors["theta"].copy())}
-        summary = {
-            "key": key(self.setting),
-            "status": status,
-            "message": message,
-            "rounds": len(self.history),
-            "initial": {},
-            "reached": None,
-            "last": self.history[-1] if self.history else None,
-        }
+        ended = summary(self.setting, status, message, self.history)
         models = owned(self.models)
         headline = models[list(models)[-1]]
-        self.record.close(summary, save(models), save(self.judge.named(headline)), self.inputs, {})
+        self.record.close(ended, save(models), save(self.judge.named(headline)), self.inputs, {})

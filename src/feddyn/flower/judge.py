@@ -9,8 +9,9 @@ from feddyn.batches import owned
 from feddyn.data.population import Population
 from feddyn.metrics import Figures, Metric
 from feddyn.models.flat import FlatModel
+from feddyn.round.confined import confined
 from feddyn.round.evaluation import Evaluator
-from feddyn.round.rehearsal import confined, try_out
+from feddyn.round.rehearsal import try_out
 
 
 @final

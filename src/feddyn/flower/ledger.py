@@ -32,7 +32,8 @@ from feddyn.flower.letters import (
 from feddyn.records.files import write_whole
 from feddyn.records.lines import figure, strictly, table
 
-FILE = "ledger.safetensors"
+FILE, EVENTS = "ledger.safetensors", "events.jsonl"
+"""What a federation has beside its record: where it stands, and what happened."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from feddyn.flower.broadcasts import START
 from feddyn.flower.device import Trained
 from feddyn.flower.letters import BadLetterError, Vectors, beside, message, own, together
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.confined import confined
 from feddyn.round.local import Local, advice
-from feddyn.round.rehearsal import confined, try_out
+from feddyn.round.rehearsal import try_out
 from feddyn.round.seeds import device_seeds
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver

@@ -10,7 +10,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from feddyn.engine.executors.pool import streams
+from feddyn.engine.pool import streams
 from feddyn.errors import DivergenceError, FeddynError
 from feddyn.paper.catalogue import Experiment
 from feddyn.paper.trials import Choice, Trial, cheapest_first, merged, trials

@@ -19,7 +19,7 @@ import json
 import re
 import reprlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 from safetensors import SafetensorError, deserialize
 
 from feddyn.errors import FeddynError, InputError
-from feddyn.records.lines import read_rounds, strictly, table, text
+from feddyn.records.lines import COUNTS, read_rounds, strictly, table, text
 
 Setting: TypeAlias = dict[str, Any]
 Line: TypeAlias = dict[str, Any]
@@ -114,6 +114,28 @@ def _dotted(setting: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found["stack" if name == "cohort" else name] = value
     return found
+
+
+def summary(
+    setting: Mapping[str, Any],
+    status: Status,
+    message: str,
+    history: Sequence[Line],
+    initial: Mapping[str, Any] | None = None,
+    reached: Mapping[str, Any] | None = None,
+    best: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """How a run ended; `reached` is the first round in which the target was met, of which the counts are told."""
+    return {
+        "key": key(setting),
+        "status": status,
+        "message": message,
+        "rounds": len(history),
+        "initial": initial or {},
+        "reached": None if reached is None else {name: reached[name] for name in COUNTS},
+        "best": best,
+        "last": history[-1] if history else None,
+    }
 
 
 def ended(directory: Path) -> Mapping[str, Any] | None:

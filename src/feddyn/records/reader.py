@@ -142,8 +142,9 @@ def checked(setting: dict[str, Any]) -> dict[str, Any]:
         table(setting.get(name, {}), name)
     own = setting.get("evaluation", {}).get("metrics", [])
     for metric in own if isinstance(own, list) else [own]:
-        if text(table(metric, "a metric"), "better") not in ("higher", "lower"):
-            raise ValueError(f"the metric {text(metric, 'name')} is better {metric['better']!r}")
+        name = text(table(metric, "a metric"), "name")
+        if text(metric, "better") not in ("higher", "lower"):
+            raise ValueError(f"the metric {name} is better {metric['better']!r}")
     if "target" in setting:
         target, known = table(setting["target"], "target"), directions(setting)
         text(target, "model")

@@ -7,7 +7,7 @@ from typing import Any
 from feddyn.errors import InputError
 from feddyn.records.labels import LABELS
 from feddyn.records.reader import RunRecord, checked
-from feddyn.reports.shown import Document, Member, Section, of_trial
+from feddyn.reports.page_runs import Document, Member, Section, of_trial
 from feddyn.search.driver import FILE, trials
 from feddyn.views.differences import FEW, digits, short, words
 

@@ -22,8 +22,8 @@ from feddyn.records import comparison
 from feddyn.records.layout import CLASSES, DEVICES
 from feddyn.records.reader import RunRecord, read
 from feddyn.reports import page
+from feddyn.reports.page_runs import Document, of_record
 from feddyn.reports.report import gather
-from feddyn.reports.shown import Document, of_record
 from feddyn.search.driver import FILE as TRIALS
 
 HOST = "127.0.0.1"

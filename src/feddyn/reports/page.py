@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from feddyn.errors import FeddynError
-from feddyn.reports.shown import Document, Section
+from feddyn.reports.page_runs import Document, Section
 from feddyn.views.differences import minor, short
 from feddyn.views.drawing import COLORS, PALETTE
 from feddyn.views.naming import MODELS

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from feddyn.errors import FeddynError, InputError
 from feddyn.paper.catalogue import experiments
 from feddyn.records.reader import RunRecord, find, read
-from feddyn.reports import candidates, own, page
+from feddyn.reports import candidates, comparisons, page
 from feddyn.reports.curves import best_values, curves_over_rounds
+from feddyn.reports.page_runs import Document, Member, Section, of_record
 from feddyn.reports.paper import table
 from feddyn.reports.records import Curve, Entry, Group, entries
-from feddyn.reports.shown import Document, Member, Section, of_record
 from feddyn.search.driver import FILE as TRIALS
 from feddyn.settings.documents import slug
 from feddyn.views.differences import HASH, differing, ordered
@@ -81,7 +81,7 @@ def gather(
         for row in experiment.rows:
             if mine := [entry for entry in found if entry.job.row == row]:
                 groups[f"{name}-{row}"] = Group(f"{name}: {row}", _curves(mine), mine[0].job.targets)
-    for folder, group, *made in own.groups([record for record in records if record.path not in taken], missing):
+    for folder, group, *made in comparisons.groups([record for record in records if record.path not in taken], missing):
         name = _free(_file_name(folder) if folder else slug(group.name), {*tables, *groups})
         groups[name], (tables[name], brief[name]) = group, made
     for file in _made_before(directories, out):
@@ -107,7 +107,7 @@ def _sections(
     for group in groups:
         members = [Member(shown(one.record), one.label, one.status) for one in group.curves]
         made.append(Section(group.name, members, group.targets))
-    last = [section for section in made if section.name.startswith(own.ALL)]
+    last = [section for section in made if section.name.startswith(comparisons.ALL)]
     return [*(section for section in made if section not in last), *searches, *last]
 
 

@@ -2,8 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from feddyn.errors import FeddynError, InputError
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.losses import binary
 from feddyn.origin import telling, told
+from feddyn.round.confined import confined
 
 WHOLE = (
     'cross-entropy takes classes as whole numbers (of a table, task = "classes" makes them so); for regression, '
@@ -198,15 +198,3 @@ def _extreme_rows(data: torch.Tensor) -> list[int]:
         return []
     width = data[0].numel()
     return [int(data.argmax()) // width, int(data.argmin()) // width]
-
-
-@contextmanager
-def confined(device: torch.device) -> Iterator[None]:
-    """One thread, so that sums have one order on every machine, and random layers that leave no trace outside."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            yield
-    finally:
-        torch.set_num_threads(threads)

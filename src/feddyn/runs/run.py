@@ -18,8 +18,7 @@ from feddyn.errors import InputError, nearest
 from feddyn.metrics import Figures, Kept
 from feddyn.models.flat import with_parameters
 from feddyn.records.files import home
-from feddyn.records.layout import Line, Setting, Status, key
-from feddyn.records.lines import COUNTS
+from feddyn.records.layout import Line, Setting, Status, summary
 from feddyn.records.recorded import Recorded
 from feddyn.runs.export import export
 from feddyn.runs.parts import Evaluated, Parts, evaluate
@@ -132,14 +131,6 @@ class Run(Recorded):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """How the run ended; `reached` has the counts at the first round in which the target was met."""
-        return {
-            "key": key(self.setting),
-            "status": self.status,
-            "message": self.message,
-            "rounds": len(self.history),
-            "initial": self.initial,
-            "reached": None if self.reached is None else {name: self.reached[name] for name in COUNTS},
-            "best": self._best,
-            "last": self.history[-1] if self.history else None,
-        }
+        """How the run ended, as its record says it."""
+        words = self.setting, self.status, self.message, self.history, self.initial, self.reached, self._best
+        return summary(*words)

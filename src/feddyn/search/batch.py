@@ -12,7 +12,7 @@ from feddyn.algorithms import Algorithm
 from feddyn.algorithms.base import Scalar
 from feddyn.data.stored import Stored
 from feddyn.records.layout import Line, Status
-from feddyn.round.rehearsal import confined
+from feddyn.round.confined import confined
 from feddyn.runs.plan import Plan
 from feddyn.runs.simulation import exploded
 from feddyn.search.lockstep import Group, Lockstep

@@ -20,10 +20,10 @@ from feddyn.runs.optimum import optimum
 from feddyn.runs.plan import Plan
 from feddyn.settings.checking import DTYPES, Draft, draft
 from feddyn.settings.code import is_own, portable
-from feddyn.settings.devices import device, require_device
 from feddyn.settings.documents import Document, change, expand
 from feddyn.settings.names import label
 from feddyn.settings.schema import build, parameters
+from feddyn.settings.torch_device import device, require_device
 from feddyn.solvers.own import as_solver
 
 T = TypeVar("T")

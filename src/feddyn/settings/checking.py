@@ -20,10 +20,10 @@ from feddyn.models.flat import Loss
 from feddyn.round.participation import require_participation
 from feddyn.runs.plan import require_fitting
 from feddyn.settings.code import Code, is_own, portable
-from feddyn.settings.devices import device
 from feddyn.settings.documents import Document
 from feddyn.settings.names import ALGORITHMS, COMPRESSORS, LOSSES, MODELS, SCHEDULES, SOLVERS, SOURCES
 from feddyn.settings.schema import build, check, choose, parameters, takes
+from feddyn.settings.torch_device import device
 from feddyn.solvers import Schedule
 from feddyn.solvers.base import Solve
 from feddyn.solvers.own import as_solver

@@ -8,8 +8,8 @@ import torch
 from feddyn.algorithms.base import State, Vector
 from feddyn.engine.executors.base import Chunk, Executor, placed
 from feddyn.engine.trainer import Effort, Task, Trainer
+from feddyn.round.confined import confined
 from feddyn.round.evaluation import Evaluator, Part
-from feddyn.round.rehearsal import confined
 from feddyn.round.sums import zeros
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from feddyn.algorithms.base import Vector
-from feddyn.engine.executors.pool import each
+from feddyn.engine.pool import each
 from feddyn.theory import exact, one_step
 from feddyn.theory.problems import Logistic, Losses, Quadratics
 from feddyn.theory.theorems import Theorem

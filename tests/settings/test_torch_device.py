@@ -9,8 +9,8 @@ import torch
 import feddyn
 from feddyn.runs.plan import device_of
 from feddyn.settings.building import plans
-from feddyn.settings.devices import device, require_device
 from feddyn.settings.documents import read
+from feddyn.settings.torch_device import device, require_device
 from tests.cli.test_run import SINGLE, call
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from feddyn.reports.own import groups
+from feddyn.reports.comparisons import groups
 from tests.views.test_comparison import record
 
 

@@ -18,7 +18,7 @@ from feddyn.engine.executors.base import sendable
 from feddyn.engine.memory import keep_freed_memory
 from feddyn.engine.shield import SIGNALS, held_back
 from feddyn.errors import FeddynError
-from feddyn.round.rehearsal import confined
+from feddyn.round.confined import confined
 
 
 class Fault(NamedTuple):
