@@ -119,6 +119,20 @@ def test_what_is_said_of_feddyn_on_cifar_is_in_its_record() -> None:
     assert f"stopped at round {len(long.history)} with {long.figures[-1]:.2%} (best {long.best:.2%})" in words
 
 
+def test_what_is_said_of_cifar_and_shakespeare_at_10_and_at_1_percent_is_in_the_records() -> None:
+    near: dict[str, list[bool]] = {}
+    for name, part in (("devices", "10"), ("participation", "10"), ("participation-1pct", "1")):
+        for one in RESULTS.compared(name):
+            count = one.ours["feddyn"]
+            if one.row.startswith(("cifar", "shakespeare")) and not one.row.endswith("-100") and count and count.mean:
+                near.setdefault(part, []).append("feddyn" not in one.far)
+    words = " ".join((DOCS / "results" / "cifar.md").read_text().split())
+    assert all(near["10"])
+    assert "Every count of FedDyn's that was reached lies within 20% of the paper's" in words
+    assert (sum(near["1"]), len(near["1"])) == (2, 16)
+    assert "where at 1% two of sixteen do" in words
+
+
 def test_a_method_is_told_beside_its_leader_by_the_model_that_both_are_judged_by() -> None:
     """FedDynM with 2 of 100 at Dirichlet .1: AdaBest leads in the mean of all devices, but not by its server's."""
     ((contest, found),) = [pair for pair in RESULTS.contests() if pair[0].name == "MNIST, Dirichlet .1, 2 of 100"]
