@@ -92,8 +92,8 @@ def leaderboard(summary: Table, methods: int, trials: int) -> str:
     """Who leads where, and how far FedDyn is behind, by data set."""
     run = [cells for cells in summary.rows if cells[1] != "not run"]
     sentences = [
-        f"*Other methods, tuned alike.* {methods} methods (one is sharpness-aware FedDyn), at most {trials} candidates for each in",
-        "every setting,",
+        f"*Other methods, tuned alike.* {methods} methods (one is sharpness-aware FedDyn), at most {trials} candidates",
+        "for each in every setting,",
         f"{_between(sorted({cells[4] for cells in run}, key=int))} seeds, no correction for multiple comparisons.",
     ]
     for data in dict.fromkeys(cells[0].split(",")[0] for cells in run):
