@@ -1,23 +1,7 @@
-"""What rounds cost."""
-
-from typing import NamedTuple
+"""What a simulated round costs."""
 
 from feddyn.engine.wires import Traffic
-
-
-class Cost(NamedTuple):
-    """Models that a device transmits relative to FedAvg, bytes, gradients of single samples, and bytes to and from
-    devices whose upload was not counted."""
-
-    models: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    gradients: int = 0
-    wasted: int = 0
-
-    def plus(self, other: "Cost") -> "Cost":
-        """The sum of two costs."""
-        return Cost(*(a + b for a, b in zip(self, other, strict=True)))
+from feddyn.round.cost import Cost
 
 
 def cost(models: int, down: Traffic, up: Traffic, gradients: int) -> Cost:

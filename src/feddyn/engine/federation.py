@@ -10,7 +10,7 @@ from torch import nn
 from feddyn.algorithms.base import Algorithm, State, Vector, models_uploaded
 from feddyn.data.population import Population
 from feddyn.engine.assignment import Assignment, assign
-from feddyn.engine.cost import Cost, cost
+from feddyn.engine.cost import cost
 from feddyn.engine.executors.base import Chunk, Executor
 from feddyn.engine.executors.forked import executor
 from feddyn.engine.executors.group import Group
@@ -24,6 +24,7 @@ from feddyn.engine.wires import COMMON, Crossed, Wires
 from feddyn.errors import FeddynError, InputError
 from feddyn.metrics import Evaluation, Figures
 from feddyn.models.flat import FlatModel, Loss
+from feddyn.round.cost import Cost
 from feddyn.round.evaluation import Evaluator
 from feddyn.round.rehearsal import require_whole_state, try_method, try_out
 from feddyn.round.sums import zeros
@@ -87,7 +88,7 @@ class Federation:
             devices=population.devices,
             seed=seed,
         )
-        self._models = 1 if uplink else models_uploaded(algorithm, self.initial)
+        self._models_sent = 1 if uplink else models_uploaded(algorithm, self.initial)
         self.evaluator = Evaluator(self.model, self.population, solver.weight_decay, evaluation.metrics)
         self.active_mean = self.initial
         self._norms = torch.zeros(len(self.trainer.norms), dtype=torch.float64)
@@ -190,7 +191,7 @@ class Federation:
         if not answers.counted:
             up, quiet = self.wires.uploads(answers, 0), torch.zeros_like(self._norms)
             outcome = (self.server, self.active_mean, self._all_total, quiet)
-            self._complete(round, cost(self._models, down, up, 0), Crossed(sent, answers, up), *outcome)
+            self._complete(round, cost(self._models_sent, down, up, 0), Crossed(sent, answers, up), *outcome)
             return
         work = assign(round, answers, self.population, self.store, self.group, self._stack)
         try:
@@ -217,7 +218,7 @@ class Federation:
         finally:
             self.store.release(work.arrived)
         up = self.wires.uploads(answers, effort.sent)
-        spent = cost(self._models, down, up, effort.gradients)
+        spent = cost(self._models_sent, down, up, effort.gradients)
         self._complete(round, spent, Crossed(sent, answers, up), server, active_mean, all_total, norms, work)
 
     def _complete(

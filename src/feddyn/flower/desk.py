@@ -16,6 +16,7 @@ from feddyn.flower.ledger import Ledger
 from feddyn.flower.letters import NAME, Array, Letter, Words, ticket
 from feddyn.flower.post import Post
 from feddyn.flower.rules import Rules
+from feddyn.round.cost import Cost
 
 AGAIN = 5
 """A site that did not hold what was counted, could not join or fails is left alone for so many attempts at rounds, then
@@ -121,4 +122,4 @@ def census(ledger: Ledger) -> Census:
 
 def _new(arithmetic: Arithmetic) -> Ledger:
     server, wire = arrays(arithmetic.begin()), Broadcasts(arithmetic).kept
-    return Ledger(secrets.token_hex(8), arithmetic.key, 0, 0, {}, (0,) * 5, 0, {}, server, wire)
+    return Ledger(secrets.token_hex(8), arithmetic.key, 0, 0, {}, Cost(), 0, {}, server, wire)

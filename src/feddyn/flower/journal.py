@@ -20,8 +20,8 @@ from feddyn.batches import owned
 from feddyn.flower import ledger as ledgers
 from feddyn.flower.judge import Judge
 from feddyn.flower.ledger import EVENTS, Ledger
-from feddyn.records.layout import Setting, Status, summary
-from feddyn.records.lines import COUNTS, append_lines
+from feddyn.records.layout import Line, Setting, Status, summary
+from feddyn.records.lines import append_lines
 from feddyn.records.writer import Record
 
 LOG = logging.getLogger("flwr")
@@ -73,7 +73,7 @@ class Journal:
 
     def count(self, ledger: Ledger, words: Mapping[str, Any], models: Mapping[str, torch.Tensor]) -> Ledger:
         """Record a round, and count it: the ledger that was written knows how much of the record belongs to it."""
-        line = dict(zip((*COUNTS, "wasted"), (ledger.round, *ledger.totals), strict=True)) | dict(words)
+        line: Line = {**ledger.totals.line(ledger.round), **words}
         if ledger.round % self.judge.every == 0 or ledger.round == self.rounds:
             figures = {name: found for name, theta in models.items() if (found := self.judge.figures(theta))}
             line |= {"models": figures} if figures else {}

@@ -31,6 +31,7 @@ from feddyn.flower.letters import (
 )
 from feddyn.records.files import write_whole
 from feddyn.records.lines import figure, strictly, table
+from feddyn.round.cost import Cost
 
 FILE, EVENTS = "ledger.safetensors", "events.jsonl"
 """What a federation has beside its record: where it stands, and what happened."""
@@ -62,7 +63,7 @@ class Ledger:
     session: int
     round: int
     sites: Mapping[str, Site]
-    totals: tuple[int, ...]
+    totals: Cost
     recorded: int
     norms: Mapping[str, float]
     vectors: Mapping[str, Array] = field(repr=False)
@@ -134,7 +135,7 @@ def _ledger(words: dict[str, Any], vectors: Mapping[str, Array]) -> Ledger:
         heard = count_in(one, "heard") if "heard" in entry else 0  # ledgers of before there was compression
         number, samples = count_in(one, "number"), count_in(one, "samples", 1)
         sites[site] = Site(number, samples, entry["counted"], entry["refused"], heard)
-    totals = tuple(count_in(Letter("", {"total": total}), "total") for total in words["totals"])
+    totals = Cost(*(count_in(Letter("", {"total": total}), "total") for total in words["totals"]))
     norms = {name: figure(table(words["norms"], "norms"), name) for name in words["norms"]}
     session, round, recorded = (count_in(letter, key) for key in ("session", "round", "recorded"))
     federation, key = name(letter, "federation"), str(words["key"])

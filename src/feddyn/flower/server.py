@@ -19,6 +19,7 @@ from feddyn.flower.membership import admit, number, resync
 from feddyn.flower.post import Post
 from feddyn.flower.rules import Rules
 from feddyn.flower.uploads import Upload, checked, medians, outliers
+from feddyn.round.cost import Cost
 from feddyn.round.participation import Sampler
 from feddyn.round.seeds import integer
 from feddyn.wire.downlink import Sent, carried
@@ -172,7 +173,7 @@ class Server:
         server = carried(self.arithmetic.algorithm, gathered.sent, server)
         broadcasts, round = self.broadcasts.after(gathered.sent), ledger.round + 1
         gradients = sum(upload.gradients for upload in uploads.values())
-        spent = (self.arithmetic.models, gathered.bytes_up, gathered.bytes_down, gradients, gathered.wasted)
+        spent = Cost(self.arithmetic.models, gathered.bytes_up, gathered.bytes_down, gradients, gathered.wasted)
         counted = {
             name: replace(ledger.sites[name], counted=upload.ticket, refused="", heard=round)
             for name, upload in uploads.items()
@@ -181,7 +182,7 @@ class Server:
         after = replace(
             ledger.with_sites({**counted, **told}),
             round=round,
-            totals=tuple(a + b for a, b in zip(ledger.totals, spent, strict=True)),
+            totals=ledger.totals.plus(spent),
             norms=medians(uploads),
             vectors=arrays(server),
             wire=broadcasts.kept,

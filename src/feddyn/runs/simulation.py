@@ -21,7 +21,6 @@ from feddyn.identity import told_unseen
 from feddyn.metrics import Figures, spread
 from feddyn.records.files import home
 from feddyn.records.layout import Line, Setting, Status, key
-from feddyn.records.lines import COUNTS
 from feddyn.round.local import advice
 from feddyn.round.participation import Sampler
 from feddyn.runs.parts import Parts, describe_inputs
@@ -205,7 +204,7 @@ class Simulation:
     def _line(self, answers: Answers) -> Line:
         """The round that was just completed."""
         number, directions = self.federation.rounds, self.plan.evaluation.directions
-        line: Line = dict(zip((*COUNTS, "wasted"), (number, *self.federation.totals), strict=True))
+        line: Line = self.federation.totals.line(number)
         line["active"] = answers.counted
         if self.plan.links:
             line |= {"offline": answers.offline, "lost": answers.lost, "late": answers.late}
