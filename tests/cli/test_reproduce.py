@@ -406,3 +406,13 @@ def test_a_row_of_the_paper_on_real_data(
     assert call("report", "out", "--out", "report", monkeypatch=monkeypatch) == 0
     assert "mnist-iid-10" in Path("report/tables/participation.md").read_text()
     assert "Dirichlet" in Path("report/tables/heterogeneity.md").read_text()
+
+
+def test_a_method_that_shares_a_hyperparameter_with_itself_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("reproduce", "participation", "--row", "mnist-iid-10", "--method", "fedavg", "--method", "feddyn")
+    assert call(*words, "--seeds", "2", "--dry-run", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "FedDyn, FedAvg " in said
+    assert "FedDyn, FedAvg, " not in said

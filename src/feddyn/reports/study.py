@@ -58,13 +58,13 @@ def outlook(found: Sequence[Trial]) -> Table:
 
 def hyperparameters(jobs: Sequence[PaperRun]) -> Table:
     """Where the hyperparameters of some runs come from."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, str, str], dict[str, None]] = {}  # methods, each once
     for job in jobs:
         for key, value, says, searched in origins(job.case, job.document["algorithm"]["name"]) if job.case else ():
             words = f"{says} (the paper searched {', '.join(map(str, searched))})" if searched else says
             part, _, name = key.rpartition(".")
             if value == (job.document[part] if part else job.document).get(name):
-                found.setdefault((key, str(value), words), []).append(job.label)
+                found.setdefault((key, str(value), words), {})[job.label] = None
     rows = [[key, value, ", ".join(labels), words] for (key, value, words), labels in found.items()]
     return Table("hyperparameters", ["key", "value", "methods", "where it comes from"], rows)
 
