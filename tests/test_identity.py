@@ -19,7 +19,7 @@ from torch import nn
 
 import feddyn
 from feddyn.data.stored import Stored
-from feddyn.identity import describe
+from feddyn.identity import describe, told_unseen
 from feddyn.wire import Compressor, Quantized, TopK
 
 FACTOR = 1.0
@@ -174,6 +174,16 @@ def test_what_cannot_be_seen_is_named() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert describe(deep)["unseen"] == ["what is nested too deeply"]
+    assert told_unseen({"solver": [describe(solve)], "loss": describe(deep)}) == [
+        "lock (_thread.lock)",
+        "what is nested too deeply",
+    ]
+
+
+def test_a_column_or_parameter_called_unseen_hides_nothing() -> None:
+    encoding = {name: {"mean": 0.0, "deviation": 1.0} for name in ("sha256", "unseen")}
+    assert told_unseen({"source": "table", "sha256": "0" * 64, "encoding": encoding}) == []
+    assert told_unseen({"name": "mine", "unseen": 0.5}) == []
 
 
 def test_a_run_resumes_only_with_the_arithmetic_it_began_with(unbalanced: Stored, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Metrics of one's own: additive, with a direction, in records, targets, tables and searches like the built-in ones."""
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -65,7 +66,8 @@ def test_figures_are_those_of_all_samples_together(workers: int) -> None:
     x = rng.normal(0, 1, (3000, 4))
     y = np.argmax(x @ rng.normal(0, 1, (4, 3)) + rng.normal(0, 1, (3000, 3)), 1)
     population = feddyn.Population.from_arrays(x, y, np.arange(3000) % 10)
-    found = run(population, metrics=[F1, AUC, PERPLEXITY, top(2)], workers=workers)
+    metrics = iter([F1, AUC, PERPLEXITY, top(2)])
+    found = run(population, metrics=metrics, workers=workers)
     with torch.no_grad():
         output = found.model("server")(torch.from_numpy(x))
     figures, guess = found.history[-1]["models"]["server"], output.argmax(1).numpy()
@@ -184,6 +186,19 @@ def test_a_metric_without_a_figure_is_refused_before_anything_is_trained(
     with pytest.raises(feddyn.InputError, match=rf"the metric undefined has no figure .*\(it is {nothing}\): let its"):
         run(unbalanced, metrics=[metric], out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_a_metric_that_has_no_figure_later_loses_no_round(unbalanced: Stored) -> None:
+    """The error has the run as far as it got, which in memory is nowhere else."""
+    asked = itertools.count()
+
+    def finish(sums: Any) -> float:
+        return math.nan if next(asked) > 3 else 1.0
+
+    metric = feddyn.Metric("fading", lambda output, y: (0, len(y)), finish)
+    with pytest.raises(feddyn.InputError, match="the metric fading has no figure") as caught:
+        run(unbalanced, evaluation=feddyn.Evaluation(models=["server"], metrics=[metric]))
+    assert len(caught.value.run.history) == 2
 
 
 @pytest.mark.parametrize("gap", [lambda sums: math.nan, lambda sums: sums[0] / sums[2]])

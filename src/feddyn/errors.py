@@ -6,7 +6,10 @@ from typing import Any
 
 
 class FeddynError(Exception):
-    """Anything that feddyn refuses or stops at; its text is one sentence for the user."""
+    """Anything that feddyn refuses or stops at; its text is one sentence for the user. Where it ended a run, `run`
+    holds all rounds before."""
+
+    run: Any = None
 
 
 class InputError(FeddynError, ValueError):
@@ -15,8 +18,6 @@ class InputError(FeddynError, ValueError):
 
 class DivergenceError(FeddynError, ArithmeticError):
     """Training left the finite numbers; `run` holds all rounds before that one."""
-
-    run: Any = None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -61,8 +61,9 @@ def unseen_in(*parts: object) -> dict[str, list[str]]:
 def told_unseen(description: object) -> list[str]:
     """What a description, or one that stands anywhere in it, names as unseen."""
     if isinstance(description, Mapping):
-        within = (name for part in description.values() for name in told_unseen(part))
-        return [*description.get("unseen", ()), *within]
+        within = [name for part in description.values() for name in told_unseen(part)]
+        described = isinstance(description.get("sha256"), str)  # others may have a parameter or a column of this name
+        return [*description.get("unseen", ()), *within] if described else within
     if isinstance(description, list | tuple):
         return [name for part in description for name in told_unseen(part)]
     return []

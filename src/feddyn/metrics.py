@@ -5,7 +5,7 @@ and from which one function makes the figure. Needs no torch to be imported, so 
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -158,8 +158,9 @@ class Evaluation:
         for name in self.models:
             if name not in get_args(Name):
                 raise InputError(f"evaluation: model {name!r} is not known; {nearest(str(name), get_args(Name))}")
-        if not isinstance(self.metrics, Sequence):
+        if not isinstance(self.metrics, Iterable):
             raise InputError(f"evaluation: metrics must be a list, such as [{self.metrics!r}]")
+        object.__setattr__(self, "metrics", tuple(self.metrics))
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 raise InputError(f"evaluation: a metric must be a Metric, not {metric!r}")

@@ -260,7 +260,8 @@ def test_a_run_that_ended_at_its_target_without_a_checkpoint(
     assert call("run", "my.toml", "--out", "x", "--keep", "0", monkeypatch=monkeypatch) == 0
     capsys.readouterr()
     assert call("resume", "x", monkeypatch=monkeypatch) == 0
-    hint = "it ended in round 1, and no checkpoint was kept to go on from: it was larger than --keep allows"
+    hint = "it ended in round 1, and there is no checkpoint to go on from: none larger than --keep"
+    hint += " allows was kept, or it was removed"
     assert capsys.readouterr().out == f"x is complete: there is nothing to do ({hint})\n"
     before = Path("x/rounds.jsonl").read_bytes()
     assert call("resume", "x", "--set", "target.stop=false", monkeypatch=monkeypatch) == 2

@@ -192,6 +192,11 @@ def test_columns_are_encoded_where_no_file_is_given(clinic: Path) -> None:
         run.predict(np.zeros((3, 4)))
     with pytest.raises(InputError, match="what is given has no column 'age'"):
         run.predict({"pressure": [1, 2]})
+    with pytest.raises(InputError, match="the column 'sex' is a single value: give one a row"):
+        run.predict({**given, "sex": "f"})
+    assert torch.equal(run.predict({**given, "notes": [[1], [2, 3]]}), run.predict(given))
+    pandas = pytest.importorskip("pandas")
+    assert torch.equal(run.predict(pandas.read_csv(clinic / "data.csv")), run.predict(given))
     inputs = json.loads((clinic / "run" / "inputs.json").read_text())
     assert inputs["columns"]["encoding"] == run.setting["population"]["encoding"]
 

@@ -246,6 +246,21 @@ def test_the_numbers_of_rows_are_no_feature_unless_they_are_named(name: str, tmp
     assert table(file=file, device="site", label="ill", features=["age", name]).total == 4
 
 
+def test_a_delimiter_at_the_end_of_every_line_is_told(tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT.replace("\n", ",\n"))
+    with pytest.raises(feddyn.InputError, match=r"column '', .* \(or as a delimiter at the end of"):
+        table(file=file, device="hospital", label="ill")
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("kept", [[], [2, 4]])
+def test_a_device_needs_rows_to_train_on(kept: list[int], scale: bool, tmp_path: Path) -> None:
+    """Devices may be numbers, 0 among them."""
+    rows = "".join(f"{k % 2},{k},{'yn'[k % 3 == 0]},{'train' if k + 1 in kept else 'test'}\n" for k in range(8))
+    with pytest.raises(feddyn.InputError, match=r"all rows of device 0 are for the test: it needs at least one"):
+        table(file=written(tmp_path, "d,x,ill,part\n" + rows), device="d", label="ill", test="part", scale=scale)
+
+
 @pytest.mark.parametrize("day", ["0{}.01.2023", "01/0{}/2023", "2023/1/{}", "0{}.01.23", "2023-01-0{} 10:00:00 AM"])
 def test_dates_of_any_form_are_refused(day: str, tmp_path: Path) -> None:
     rows = "".join(f"{'ns'[k % 2]},{day.format(k + 1)},{'yn'[k % 3 == 0]}\n" for k in range(8))

@@ -1,5 +1,6 @@
 """Runs beside each other, against records made by hand whose means and counts can be read off."""
 
+import itertools
 import shutil
 import sys
 from dataclasses import replace
@@ -7,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 import feddyn
+from feddyn.data.stored import Stored
 from feddyn.errors import FeddynError, InputError
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord
 from feddyn.views.comparison import compare
 from feddyn.views.differences import differing, label, ordered, short, words
 from feddyn.views.tables import sparkline
+
+NUMBERS = itertools.count()
 
 
 def record(values: list[float], seed: int = 0, **changes: Any) -> RunRecord:
@@ -30,7 +35,7 @@ def record(values: list[float], seed: int = 0, **changes: Any) -> RunRecord:
         | {"models": {"all": {"loss": 1 - value, "accuracy": value}}}
         for t, value in enumerate(values, 1)
     ]
-    return RunRecord(Path(f"r{seed}"), "", setting, history, Status.FINISHED, "", 3.0)
+    return RunRecord(Path(f"r{next(NUMBERS)}"), "", setting, history, Status.FINISHED, "", 3.0)
 
 
 def cells(comparison: feddyn.Comparison, row: int) -> dict[str, str]:
@@ -94,6 +99,15 @@ def test_the_target_of_the_settings_counts_where_all_have_it() -> None:
     target = {"metric": "accuracy", "value": 0.5, "model": "all"}
     assert compare(record([0.6], target=target), record([0.7], 1, target=target)).target == 0.5
     assert compare(record([0.6], target=target), record([0.7], 1)).target is None
+
+
+def test_a_run_that_is_given_twice_counts_once(unbalanced: Stored, tmp_path: Path) -> None:
+    """By its folder and as one of another's, or as itself: it is no second seed."""
+    how: dict[str, Any] = {"participation": 2, "rounds": 1, "workers": 1, "out": tmp_path / "a"}
+    solver = feddyn.SGD(lr=0.1, epochs=1, batch_size=10)
+    run = feddyn.simulate(nn.Linear(4, 3), unbalanced, feddyn.FedAvg(), solver, **how)
+    for found in (compare(tmp_path / "a", tmp_path), compare(run, run)):
+        assert cells(found, 0)["seeds"] == "0"
 
 
 def test_what_cannot_be_compared_is_said() -> None:

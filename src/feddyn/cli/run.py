@@ -113,7 +113,10 @@ def _ended_early(simulation: "Simulation") -> str:
     if done >= simulation.plan.rounds:
         return ""
     if out is not None and not (out / "checkpoint").exists():
-        return f"it ended in round {done}, and no checkpoint was kept to go on from: it was larger than --keep allows"
+        return (
+            f"it ended in round {done}, and there is no checkpoint to go on from: none larger than --keep allows was "
+            "kept, or it was removed"
+        )
     ways = {
         Status.REACHED: f"it ended at its target in round {done}: to go on, add --set target.stop=false",
         Status.GAVE_UP: f"it no longer improved in round {done}: to go on, add --set patience.rounds=N with a larger N",

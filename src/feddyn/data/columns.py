@@ -118,8 +118,12 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 def _as_arrays(given: Mapping[str, Any]) -> dict[str, Column]:
     """Columns of one's own: lists, arrays, or of a data frame."""
+
+    def array(column: Any) -> Column:
+        return np.asarray(column if isinstance(column, str) else list(column))  # a text is one value, not its letters
+
     try:
-        found = {str(name): np.asarray(list(column)) for name, column in given.items()}
+        found = {str(name): array(column) for name, column in given.items()}
     except (TypeError, ValueError) as error:
         raise InputError(f"the columns cannot be read: {error}; give each by its name, a value a row") from None
     if scalar := next((name for name, column in found.items() if column.ndim == 0), None):

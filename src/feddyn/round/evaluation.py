@@ -98,12 +98,14 @@ class Evaluator:
 
     def figures(self, theta: Vector, parts: Sequence[Part], gaps: bool = False) -> Figures:
         """The figures of a model from the sums of its chunks. Where a metric has none it is refused or, with `gaps`,
-        NaN: a device may have nobody whom it is about."""
+        NaN: a device may have nobody whom it is about. So is then a loss beyond all numbers."""
         totals = [sum(column) for column in zip(*parts, strict=True)]
         figures, at = {"loss": ratio(totals[:2])}, 2
+        if gaps and not math.isfinite(figures["loss"]):
+            figures["loss"] = math.nan
         gaps = gaps or not math.isfinite(figures["loss"])  # the run has diverged, whatever its metrics make of that
         for metric, count in self.metrics:
-            figures[metric.name] = _finished(metric, totals[at : at + count], gaps)
+            figures[metric.name] = finished(metric, totals[at : at + count], gaps)
             at += count
         if self.weight_decay is not None:
             figures["objective"] = figures["loss"] + self.weight_decay / 2 * float(theta.double().square().sum())
@@ -148,8 +150,8 @@ def _count(metric: Metric, output: Batch, y: torch.Tensor) -> int:
     return len(sums)
 
 
-def _finished(metric: Metric, sums: Sequence[float], gaps: bool) -> float:
-    """The figure of a metric, which its own function may not be able to give."""
+def finished(metric: Metric, sums: Sequence[float], gaps: bool) -> float:
+    """The figure of a metric, which its own function may not be able to give: NaN where there may be gaps."""
     try:
         figure = float(metric.finish(sums))
         if math.isfinite(figure):

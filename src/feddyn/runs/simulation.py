@@ -155,8 +155,10 @@ class Simulation:
         except DivergenceError as error:
             run.status, run.message, error.run = Status.DIVERGED, str(error), run
             raise
-        except BaseException:
+        except BaseException as error:
             run.status = Status.INTERRUPTED
+            if isinstance(error, FeddynError):
+                error.run = run
             raise
         finally:
             with shielded():  # who presses Ctrl-C twice wants it to end, not to lose the run

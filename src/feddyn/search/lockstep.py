@@ -5,6 +5,7 @@ together; what each method makes of the solutions is again its own affair. All s
 devices and the batches, which are those of a single run with the same seed.
 """
 
+import math
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from feddyn.errors import InputError
 from feddyn.metrics import Metric, natural
 from feddyn.models.flat import FlatModel, Loss
 from feddyn.models.stacked import stacked
+from feddyn.round.evaluation import finished
 from feddyn.round.seeds import device_seeds
 from feddyn.solvers.base import Batchable
 from feddyn.solvers.stack import StackedWork
@@ -103,7 +105,10 @@ class Lockstep:
         figures = {"loss": torch.as_tensor(vmap(lambda output: self.model.loss(output, y))(outputs))}
         each = [mapped(itemgetter(i), outputs) for i in range(len(thetas))]
         for metric in (*natural(each[0], y, self.model.loss), *self.metrics):
-            values = [metric.finish(metric.batch(output, y)) for output in each]
+            values = [
+                finished(metric, metric.batch(output, y), gaps=not math.isfinite(loss))
+                for output, loss in zip(each, figures["loss"].tolist(), strict=True)
+            ]
             figures[metric.name] = torch.tensor(values, dtype=torch.float64)
         if self.population.test is None:
             figures["objective"] = figures["loss"] + self.solver.weight_decay / 2 * thetas.square().sum(1)

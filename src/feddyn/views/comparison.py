@@ -178,6 +178,7 @@ def compare(
     the same. Runs whose settings differ by the seed alone are drawn as one curve with a band.
     """
     found = [one for run in runs for one in ([run] if isinstance(run, Recorded) else _records(home(Path(run))))]
+    found = list({_identity(run): run for run in found}.values())
     if not found:
         raise InputError("there is nothing to compare: give runs, or the directories of their records")
     for run in found:
@@ -207,6 +208,11 @@ def _records(directory: Path) -> list[RunRecord]:
     for why in left_out:
         warnings.warn(f"left out: {why}", stacklevel=3)
     return found
+
+
+def _identity(run: Recorded) -> object:
+    """What tells whether two runs are the same one, given twice."""
+    return run.path.resolve() if isinstance(run, RunRecord) else id(run)
 
 
 def _in_common(wanted: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -57,9 +57,10 @@ def table(
         pinned["test_sha256"] = _unchanged(second, test_sha256)
     others = [name for name in columns.names if name not in (device, column, *labels)]
     if features is None and (index := next(filter(INDEX.fullmatch, others), None)) is not None:
+        where = "" if index else " (or as a delimiter at the end of every line leaves it)"
         raise InputError(
-            f"the table {file} has the column {index!r}, as pandas writes the numbers of rows, which may tell the "
-            "label: write it without (index=False), or name the features"
+            f"the table {file} has the column {index!r}, as pandas writes the numbers of rows{where}, which may tell "
+            "the label: write it without (index=False), or name the features"
         )
     chosen = others if features is None else list(features)
     for name in (*labels, device, *([column] if column else [])):
@@ -69,6 +70,9 @@ def table(
         raise InputError(f"table: {file} has no column left for {'features' if labels else 'the label'}")
     names, owner = np.unique(_one_each(columns, device, "device"), return_inverse=True)
     held_out = _held_out(columns, column, test, owner, seed)
+    parts = [np.flatnonzero((owner == k) & ~held_out) for k in range(len(names))]
+    if empty := [name for name, part in zip(names, parts, strict=True) if not len(part)]:
+        raise InputError(f"table: all rows of device {empty[0]!s} are for the test: it needs at least one to train on")
     tables = [columns] if second is None else [columns, Columns(second)]
     found = encoding or encoding_of(tables, ~held_out, chosen, categories, scale)
     kinds = classes or _classes(tables, labels, task)
@@ -76,9 +80,6 @@ def table(
     tested = (x[held_out], y[held_out]) if held_out.any() else None
     if second is not None:
         tested = encoded(tables[1], chosen, found), _targets(tables[1], labels, task, kinds)
-    parts = [np.flatnonzero((owner == k) & ~held_out) for k in range(len(names))]
-    if empty := next((names[k] for k, part in enumerate(parts) if not len(part)), None):
-        raise InputError(f"table: all rows of device {empty!s} are for the test: it needs at least one to train on")
     origin = {
         "source": "table",
         "file": str(file),
@@ -100,12 +101,17 @@ def table(
 def features(origin: Mapping[str, Any], given: object) -> npt.NDArray[Any]:
     """The features in another file, or given as columns by name, without any other columns that the table has, encoded
     as those of a recorded population."""
+    wanted: list[str] = origin["features"]
+    if not isinstance(given, Path | Mapping) and hasattr(given, "columns"):  # a data frame, whosever it is
+        given = {name: given[name] for name in given.columns}  # type: ignore[index]
+    if isinstance(given, Mapping) and set(wanted) <= given.keys():
+        given = {name: given[name] for name in wanted}  # whatever the others are
     if not isinstance(given, Path | Mapping):
         raise InputError(
             "the run was made on a table, whose columns were encoded: give the path of another one, or its columns by "
-            f"name, as in {{{origin['features'][0]!r}: [...]}}"
+            f"name, as in {{{wanted[0]!r}: [...]}}"
         )
-    return encoded(Columns(given), origin["features"], origin.get("encoding", {}))
+    return encoded(Columns(given), wanted, origin.get("encoding", {}))
 
 
 def again(origin: Mapping[str, Any], file: Path) -> Stored:
