@@ -75,6 +75,10 @@ def served(app: Any) -> Service:
     return service
 
 
+def session(grid: Any, config: dict[str, Any], service: Service) -> None:
+    serve(grid, config, lambda: service)
+
+
 @pytest.fixture(autouse=True)
 def a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages belong to a run of Flower's, of which a process has one."""
@@ -98,7 +102,7 @@ def test_apps_from_objects(links: dict[str, Any], three: Stored, logistic: nn.Mo
     client = client_app(METHOD, SGD, logistic, load, **links)
     server = server_app(METHOD, logistic, Rules(rounds=2), test=(three.x, three.y), **links)
     grid = TownGrid(client, nodes(tmp_path, 3))
-    serve(grid, {"out": str(tmp_path / "out"), "rounds": 3, "sites": 3, "deadline": 0}, served(server))
+    session(grid, {"out": str(tmp_path / "out"), "rounds": 3, "sites": 3, "deadline": 0}, served(server))
     simulated = feddyn.simulate(logistic, three, METHOD, SGD, participation=1.0, rounds=3, stack=1, **links)
     run = feddyn.load(tmp_path / "out", model=logistic)
     assert torch.equal(run.models["server"], simulated.models["server"])
@@ -123,7 +127,7 @@ def test_a_record_says_which_loss_and_metrics_it_was_made_with(three: Stored, tm
     common: dict[str, Any] = {"test": data, "loss": nn.functional.mse_loss}
     server = server_app(METHOD, model, Rules(rounds=1, sites=3), metrics=[mae], **common)
     out = tmp_path / "out"
-    serve(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, served(server))
+    session(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, served(server))
     run = feddyn.load(out, model=model, metrics=[mae])
     with pytest.raises(feddyn.InputError, match=r"mse_loss existed only in memory.*loss="):
         run.evaluate(one_device(*data), "server")
@@ -134,7 +138,7 @@ def test_a_record_says_which_loss_and_metrics_it_was_made_with(three: Stored, tm
     other = feddyn.Metric("mae", lambda output, y: ((output - y).square().sum(), y.numel()), better="lower")
     again = served(server_app(METHOD, model, Rules(rounds=2, sites=3), metrics=[other], **common))
     with pytest.raises(feddyn.InputError, match="evaluation"):
-        serve(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, again)
+        session(TownGrid(client, nodes(tmp_path, 3)), {"out": str(out)}, again)
     with pytest.raises(feddyn.InputError, match="every must be a whole number"):
         served(server_app(METHOD, model, Rules(rounds=1), every=0, **common))
 
@@ -145,7 +149,7 @@ def test_what_cannot_be_deployed_is_refused_and_leaves_nothing(
     grid = TownGrid(client_app(METHOD, SGD, logistic, lambda site: three.samples(0)), nodes(tmp_path, 3))
     server = server_app(feddyn.FedDR(0.1), logistic, Rules(rounds=1), uplink=FOUR)
     with pytest.raises(feddyn.InputError, match="leave the uplink out"):
-        serve(grid, {"out": str(tmp_path / "out")}, served(server))
+        session(grid, {"out": str(tmp_path / "out")}, served(server))
     assert not (tmp_path / "out").exists()
 
 
@@ -158,8 +162,8 @@ def test_a_session_that_could_not_begin_leaves_its_record_to_the_next(
     with monkeypatch.context() as patch:
         patch.setattr("feddyn.flower.ledger.write", Mock(side_effect=OSError("no space")))
         with pytest.raises(OSError, match="no space"):
-            serve(grid, config, service)
-    serve(TownGrid(grid.app, nodes(tmp_path, 3)), config, service)
+            session(grid, config, service)
+    session(TownGrid(grid.app, nodes(tmp_path, 3)), config, service)
     assert len(feddyn.load(tmp_path / "out").history) == 1
 
 
@@ -168,13 +172,13 @@ def test_a_letter_that_is_too_large_is_named(three: Stored, logistic: nn.Module,
     grid = TownGrid(client_app(METHOD, SGD, logistic, lambda site: three.samples(0)), nodes(tmp_path, 3))
     grid.push_messages = lambda messages: []  # type: ignore[method-assign]
     with pytest.raises(feddyn.FeddynError, match=r"refused a letter of 0\.0 MB as too large"):
-        serve(grid, {"out": str(tmp_path / "out")}, served(server_app(METHOD, logistic, Rules(rounds=1, sites=3))))
+        session(grid, {"out": str(tmp_path / "out")}, served(server_app(METHOD, logistic, Rules(rounds=1, sites=3))))
 
 
 def test_a_directory_is_needed(logistic: nn.Module, tmp_path: Path) -> None:
     grid = TownGrid(client_app(METHOD, SGD, logistic, lambda _: ([], [])), {})
     with pytest.raises(feddyn.InputError, match="where the federation is kept"):
-        serve(grid, {"out": "relative"}, served(server_app(METHOD, logistic, Rules(rounds=1))))
+        session(grid, {"out": "relative"}, served(server_app(METHOD, logistic, Rules(rounds=1))))
 
 
 @pytest.mark.parametrize("links", ["", COMPRESSED], ids=["whole", "compressed"])
@@ -183,8 +187,8 @@ def test_apps_from_a_settings_file(links: str, tmp_path: Path) -> None:
     file = tmp_path / "setting.toml"
     file.write_text(SETTING + links)
     grid = TownGrid(deploying.client_app(file), nodes(tmp_path, 3))
-    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
-    serve(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    session(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
+    session(grid, {"out": str(tmp_path / "out"), "sites": 3}, served(deploying.server_app(file)))
     plan = deployed.deployable(file)
     parts = (plan.model, plan.population, plan.algorithm, plan.solver)
     ways: dict[str, Any] = {"uplink": plan.uplink, "downlink": plan.downlink}
@@ -250,7 +254,7 @@ def test_hostile_messages_are_refused_and_the_run_goes_on(
     grid.forge = Mischief()
     rounds = len(forged) + 1
     service = served(server_app(METHOD, logistic, Rules(rounds=rounds, sites=3)))
-    serve(grid, {"out": str(tmp_path / "out")}, service)
+    session(grid, {"out": str(tmp_path / "out")}, service)
     history = feddyn.load(tmp_path / "out").history
     assert [line["active"] for line in history] == [[0, 2]] * rounds
     assert [line["refused"] for line in history] == [[1]] * len(forged) + [[]]

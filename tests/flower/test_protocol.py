@@ -527,7 +527,59 @@ def test_a_site_with_another_version_of_feddyn_is_noted(
     town(tmp_path / "same", few, logistic).run(rounds=1)
 
 
+def test_a_federation_goes_on_with_fewer_sites_than_it_began_with(
+    few: Stored, logistic: nn.Module, tmp_path: Path
+) -> None:
+    """`sites` must have joined before the first round; one that is struck off later is not waited for."""
+    deployed = town(tmp_path, few, logistic)
+    deployed.run(rounds=2)
+    deployed.open.remove("site-2")
+    server = deployed.server(rounds=4, sites=3)
+    server.resync(without=["site-2"])
+    server.run()
+    assert [line["active"] for line in server.journal.history[2:]] == [[0, 1], [0, 1]]
+
+
+def test_a_site_that_was_left_alone_is_asked_at_once_when_it_comes_back(
+    few: Stored, logistic: nn.Module, tmp_path: Path
+) -> None:
+    """Whoever restored its disk has started it again. Until then the events say who is left alone, and for how long."""
+    deployed = town(tmp_path, few, logistic)
+    server = deployed.server(rounds=90)
+    admit(server.desk)
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            server.desk.next_turn()
+            server.round()
+
+    rounds(1)
+    (tmp_path / "disk-1").rename(tmp_path / "backup")
+    rounds(60)
+    assert [event["attempts"] for event in events(tmp_path, "left alone")] == [5, 10, 20, 20, 20]
+    assert server.desk.left_alone() == ["site-1"]
+    (tmp_path / "backup").rename(tmp_path / "disk-1")
+    deployed.open.remove("site-1")
+    rounds(1)
+    deployed.open.append("site-1")
+    rounds(1)
+    assert server.journal.history[-1]["active"] == [0, 1, 2]
+    deployed.require_held(server)
+
+
+def test_who_waits_for_sites_that_are_left_alone_says_so(few: Stored, logistic: nn.Module, tmp_path: Path) -> None:
+    deployed = town(tmp_path, few, logistic)
+    server = deployed.server(rounds=1, least=3)
+    admit(server.desk)
+    failed = Letter("failed", {"why": "error"})
+    deployed.forge = lambda name, answer: failed if server.desk._turn < 4 and answer.vectors else answer
+    server.round()
+    assert server.journal.history[-1]["active"] == [0, 1, 2]
+    assert [event["left_alone"] for event in events(tmp_path, "waiting for sites")] == [["site-0", "site-1", "site-2"]]
+
+
 def test_rules_that_no_round_could_follow_are_refused() -> None:
+    feddyn.flower.Rules(rounds=2, least=2, participation=[[0, 1], [1, 2], [0]])  # the third is not run
     for more in ({"participation": 2}, {"participation": [[0, 1, 2], [0, 1]]}):
         with pytest.raises(
             feddyn.InputError, match="least is 3, but participation lets 2 of the sites train in a round"

@@ -10,6 +10,7 @@ import torch
 from feddyn.deploy.files import Ports, init
 from feddyn.deploy.processes import Processes, has_proxy, running
 from feddyn.errors import InputError
+from feddyn.flower.rules import Rules, fewest
 from feddyn.runs.simulate import simulate
 from feddyn.settings.deployed import deployable
 from feddyn.settings.loading import load
@@ -40,7 +41,10 @@ def demo(scene: Scene, say: Callable[[str], None]) -> Table:
     proxy = scene.first_port + 443 if has_proxy() else scene.first_port
     ports = Ports(proxy, scene.first_port, scene.first_port + 500)
     sites = [f"site-{k}" for k in range(count)]
-    init(scene.directory, scene.setting, dict(plan.code), sites=sites, ports=ports, least=count, one_machine=True)
+    # all are there throughout, so that a round in which fewer take part is drawn as in a simulation
+    least = count if plan.participation == 1.0 else fewest(plan.participation, rounds) or 1
+    Rules(rounds, plan.participation, least=least)
+    init(scene.directory, scene.setting, dict(plan.code), sites=sites, ports=ports, least=least, one_machine=True)
     say(f"wrote the app, keys and scripts to {scene.directory}: a throw-away CA, and a key for each of {count} sites")
     environment = {"FEDDYN_WARM": "1", "FEDDYN_POLL": "0.2"} if scene.warm else {}
     terms = f"rounds={rounds} deadline={scene.deadline} poll=0.2"

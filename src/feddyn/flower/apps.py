@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -16,7 +17,7 @@ from feddyn.flower.device import Device, Worker
 from feddyn.flower.letters import BadLetterError, Letter
 from feddyn.flower.wire import KINDS, WHO, GridPost, answered, letter_in
 from feddyn.records.layout import Setting, Status
-from feddyn.records.lock import InUseError
+from feddyn.records.lock import InUseError, in_use
 
 if TYPE_CHECKING:
     from torch import nn
@@ -169,7 +170,7 @@ def serving(make: Callable[[], Service]) -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        serve(grid, dict(context.run_config), make())
+        serve(grid, dict(context.run_config), make)
 
     return app
 
@@ -195,13 +196,14 @@ def _journal(out: Path, service: Service, model: "FlatModel", rules: "Rules") ->
     return _patiently(lambda: Journal(out, setting, rules.rounds, judge, service.inputs, service.code), rules)
 
 
-def serve(grid: Grid, config: Config, service: Service) -> None:
+def serve(grid: Grid, config: Config, make: Callable[[], Service]) -> None:
     """One session of a server: it goes on with the federation in `config["out"]`, or begins it there."""
     from feddyn.flower.arithmetic import Arithmetic
     from feddyn.flower.journal import note
-    from feddyn.flower.ledger import FILE
+    from feddyn.flower.ledger import EVENTS, FILE
     from feddyn.flower.server import Server
     from feddyn.models.flat import FlatModel
+    from feddyn.records.lines import append_lines
 
     out = Path(str(config.get("out") or ""))
     if not out.is_absolute():
@@ -210,6 +212,7 @@ def serve(grid: Grid, config: Config, service: Service) -> None:
     try:
         if without and not config.get("resync"):
             raise InputError("without strikes sites off in a resync: say 'resync=true without=\"...\"'")
+        service = make()
         known = {name: config.get(name.replace("_", "-"), 0) for name in OVERRIDES}
         rules = replace(service.rules, **{name: value for name, value in known.items() if value})
         model = FlatModel(service.model, service.loss)
@@ -217,7 +220,10 @@ def serve(grid: Grid, config: Config, service: Service) -> None:
         journal = _journal(out, service, model, rules)
     except Exception as error:
         if (out / FILE).exists():
-            note(out, "not started", why=str(error))
+            with suppress(OSError):  # a disk that is full is not why
+                if not in_use(out):
+                    append_lines(out / EVENTS, [])  # without one that a crash cut off
+                note(out, "not started", why=str(error))
         raise
     status, message = Status.INTERRUPTED, ""
     try:

@@ -20,8 +20,8 @@ from feddyn.round.cost import Cost
 
 AGAIN = 5
 """A site that did not hold what was counted, could not join or fails is left alone for so many attempts at rounds, then
-for twice as many, and so on."""
-LONGER = 4
+for twice as many, and so on; who goes and comes back is asked at once."""
+LONGER = 2
 """How often that is doubled."""
 
 
@@ -65,12 +65,18 @@ class Desk:
                 self.journal.once("bad name", site=repr(name)[:80])
             elif names.count(name) > 1:
                 self.journal.once("two nodes of one name", site=name)
+        for name in self._shunned.keys() - set(names):
+            del self._shunned[name]
         return sorted({name for name in names if NAME.fullmatch(name) and names.count(name) == 1}, key=natural)
 
     def here(self) -> list[str]:
         """Admitted sites that can be asked, by number."""
         here = [name for name in self.online() if name in self.ledger.sites and self.due(name)]
         return sorted(here, key=lambda name: self.ledger.sites[name].number)
+
+    def left_alone(self) -> list[str]:
+        """Sites that can be reached, but are left alone for a while."""
+        return [name for name in self.online() if not self.due(name)]
 
     def next_turn(self) -> None:
         """Another attempt at a round begins, or at having sites enough for one."""
@@ -84,7 +90,9 @@ class Desk:
         """Leave a site alone for a while, each time for longer, if this is not one of its first `after` in a row."""
         count = self._failures[site] = self._failures.get(site, 0) + 1
         if count > after:
-            self._shunned[site] = self._turn + AGAIN * 2 ** min(count - after - 1, LONGER)
+            turns = AGAIN * 2 ** min(count - after - 1, LONGER)
+            self._shunned[site] = self._turn + turns
+            self.journal.once("left alone", site=site, attempts=turns)
 
     def heard(self, site: str) -> None:
         """What was wrong with a site is no longer so."""

@@ -35,10 +35,15 @@ class Rules:
         for name in ("deadline", "welcome", "poll", "norm_limit"):
             require_number("", name, getattr(self, name))
         require_participation(self.participation, self.rounds)
-        p = self.participation
-        fewest = min(map(len, p), default=0) if isinstance(p, Sequence) else p if isinstance(p, int) else self.least
-        if fewest < self.least:
+        if (there := fewest(self.participation, self.rounds)) is not None and there < self.least:
             raise InputError(
-                f"least is {self.least}, but participation lets {fewest} of the sites train in a round: no such round "
+                f"least is {self.least}, but participation lets {there} of the sites train in a round: no such round "
                 "could be closed"
             )
+
+
+def fewest(participation: Participation, rounds: int) -> int | None:
+    """How many sites may train in each of so many rounds, at the least; None: that depends on who is there."""
+    if isinstance(participation, Sequence):
+        return min(map(len, participation[:rounds]), default=0)
+    return participation if isinstance(participation, int) else None

@@ -56,7 +56,7 @@ class Server:
         while self.desk.ledger.round < self.rules.rounds:
             self.desk.next_turn()
             admit(self.desk)
-            if len(self.desk.ledger.sites) < self.rules.sites:
+            if self.desk.ledger.round == 0 and len(self.desk.ledger.sites) < self.rules.sites:
                 self.journal.once("waiting for sites", least=self.rules.sites)
                 time.sleep(self.rules.poll)
                 continue
@@ -84,7 +84,8 @@ class Server:
                     "repeated", round=self.desk.ledger.round + 1, uploads=len(gathered.uploads), least=least
                 )
             elif len(here) < least:
-                self.journal.once("waiting for sites", least=least)
+                alone = {"left_alone": names} if (names := self.desk.left_alone()) else {}
+                self.journal.once("waiting for sites", least=least, **alone)
             else:
                 self.journal.once("too few drawn", here=len(here), drawn=len(chosen), least=least)
             attempt += 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Takes the key of a site away, for good: ./unregister.sh NAME. The site is refused until another key is registered
-# under its name (put it into sites/NAME.pub; ./register.sh NAME); with that it goes on with its state.
+# under its name (put it into sites/NAME.pub afterwards; ./register.sh NAME); with that it goes on with its state.
 set -eu
 here=$$(cd "$$(dirname "$$0")" && pwd)
 . "$$here/environment.sh"
@@ -11,4 +11,5 @@ if [ ! -s "$$here/sites/$$name.node" ]; then
   exit 1
 fi
 ask supernode unregister "$$(cat "$$here/sites/$$name.node")" local
+if [ -e "$$here/sites/$$name.pub" ]; then mv "$$here/sites/$$name.pub" "$$here/sites/$$name.pub.unregistered"; fi
 rm "$$here/sites/$$name.node"
