@@ -10,7 +10,7 @@ import pytest
 from feddyn.paper.catalogue import COLUMNS, experiments
 from feddyn.records.layout import Status
 from feddyn.records.reader import RunRecord, read
-from feddyn.reports.paper import Count, _outside, table
+from feddyn.reports.paper import Count, _outside, compared, table
 from feddyn.reports.records import Entry
 from feddyn.reports.records import entries as of_experiment
 
@@ -172,3 +172,17 @@ def test_a_copy_of_a_record_is_no_further_seed() -> None:
     for records in ([long, short], [short, long]):
         (found,) = of_experiment(experiments()["participation"], records)
         assert (found.seed, len(found.record.history)) == (1, len(long.history))
+
+
+def test_a_rival_that_needs_more_rounds_than_the_paper_has_is_told_of() -> None:
+    """The paper has 1000, and writes 1000+; one that was stopped earlier may need any number."""
+    for fedavg, whole in (
+        ([run((500, 50), 500), run((None, 50), 1000)], True),
+        ([run((500, 50), 500), run((None, 50), 999)], False),
+    ):
+        found = entries({"feddyn": [run((100, 30), 100)], "fedavg": fedavg})
+        (high, low) = (one for one in compared(experiments()["participation"], found) if one.row == ROW)
+        assert high.told("fedavg") is whole
+        assert not high.measured("fedavg")
+        assert low.told("fedavg")
+        assert not low.told("fedprox")
