@@ -153,6 +153,11 @@ def test_what_is_said_of_the_higher_targets_of_mnist_is_in_the_records() -> None
     for split, name in (("IID", "iid"), ("Dirichlet (.6)", "dirichlet0.6"), ("Dirichlet (.3)", "dirichlet0.3")):
         cells = [first(runs[f"mnist-{name}-100x0.1-fedavg-s0"], target) for target in (0.979, 0.98)]
         assert f"| {split} | {cells[0]} | {cells[1]} |" in words
+    seeds = [run for name, run in runs.items() if name.startswith("mnist-iid-100x0.1-fedavg-s")]
+    *counts, last = sorted(first(run, 0.982) or 9999 for run in seeds)
+    assert f"ten of them need {', '.join(map(str, counts[:-1]))} and {counts[-1]}, and one does not" in words
+    assert len(counts) == 9
+    assert last == 9999
     tried = {record.path.name: first(record, 0.982) for record in RESULTS.found("fedavg-schedule")}
     plain = runs["mnist-iid-100x0.1-fedavg-s0"]
     assert f"10 epochs) | {first(plain, 0.982)} |" in words
