@@ -106,7 +106,7 @@ def test_a_run_that_is_given_twice_counts_once(unbalanced: Stored, tmp_path: Pat
     how: dict[str, Any] = {"participation": 2, "rounds": 1, "workers": 1, "out": tmp_path / "a"}
     solver = feddyn.SGD(lr=0.1, epochs=1, batch_size=10)
     run = feddyn.simulate(nn.Linear(4, 3), unbalanced, feddyn.FedAvg(), solver, **how)
-    for found in (compare(tmp_path / "a", tmp_path), compare(run, run)):
+    for found in (compare(tmp_path / "a", tmp_path), compare(run, run, tmp_path / "a")):
         assert cells(found, 0)["seeds"] == "0"
 
 

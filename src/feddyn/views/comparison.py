@@ -212,7 +212,8 @@ def _records(directory: Path) -> list[RunRecord]:
 
 def _identity(run: Recorded) -> object:
     """What tells whether two runs are the same one, given twice."""
-    return run.path.resolve() if isinstance(run, RunRecord) else id(run)
+    where: Path | None = getattr(run, "path", None)
+    return where.resolve() if where else id(run)
 
 
 def _in_common(wanted: str, rows: Sequence[Mapping[str, Any]]) -> str:
