@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +26,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from torch import nn
 
+from feddyn.deploy import demo as stage
 from feddyn.deploy import warm
 from feddyn.deploy.files import init
 from feddyn.deploy.status import status
@@ -265,6 +267,27 @@ def test_status_says_whether_a_servers_app_is_at_work(logistic: nn.Module, tmp_p
 def test_a_federation_with_fewer_sites_than_a_round_needs_is_refused(place: Path, tmp_path: Path) -> None:
     with pytest.raises(feddyn.InputError, match="least is 3, but there are 2 sites: no round could be closed"):
         init(tmp_path / "fed", place / "app" / "feddyn_app" / "setting.toml", {}, sites=["a", "b"], least=3)
+    assert not (tmp_path / "fed").exists()
+
+
+@pytest.mark.parametrize(("participation", "least"), [("1.0", 3), ("0.5", 1), ("1", 1), ("2", 2), ("[[0, 1], [2]]", 1)])
+def test_the_demonstration_needs_as_many_uploads_as_its_setting_gives(
+    participation: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = stage.SETTING.read_text().replace("participation = 1.0", f"participation = {participation}")
+    (tmp_path / "my.toml").write_text(text.replace("rounds = 8", "rounds = 2"))
+    written = Mock(side_effect=InterruptedError)
+    monkeypatch.setattr(stage, "init", written)
+    with pytest.raises(InterruptedError):
+        stage.demo(stage.Scene(tmp_path / "demo", tmp_path / "my.toml"), print)
+    assert written.call_args.kwargs["least"] == least
+
+
+def test_a_deployment_that_asks_for_more_than_its_setting_gives_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(stage.SETTING.read_text().replace("participation = 1.0", "participation = 2"))
+    words = ["deploy", "init", str(tmp_path / "my.toml"), str(tmp_path / "fed"), "--least", "3"]
+    with pytest.raises(feddyn.InputError, match="least is 3, but participation lets 2 of the sites train in a round"):
+        CliRunner().invoke(cli, words, catch_exceptions=False)
     assert not (tmp_path / "fed").exists()
 
 

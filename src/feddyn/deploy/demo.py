@@ -42,7 +42,7 @@ def demo(scene: Scene, say: Callable[[str], None]) -> Table:
     ports = Ports(proxy, scene.first_port, scene.first_port + 500)
     sites = [f"site-{k}" for k in range(count)]
     # all are there throughout, so that a round in which fewer take part is drawn as in a simulation
-    least = count if plan.participation == 1.0 else fewest(plan.participation, rounds) or 1
+    least = fewest(plan.participation, rounds) or (count if plan.participation == 1.0 else 1)
     Rules(rounds, plan.participation, least=least)
     init(scene.directory, scene.setting, dict(plan.code), sites=sites, ports=ports, least=least, one_machine=True)
     say(f"wrote the app, keys and scripts to {scene.directory}: a throw-away CA, and a key for each of {count} sites")
