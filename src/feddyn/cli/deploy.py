@@ -29,12 +29,11 @@ def init_deployment(
     """Write all that a deployment of the settings FILE needs to a new DIRECTORY: app, keys, scripts, units."""
     _require_flower()
     from feddyn.deploy.files import Ports, init
-    from feddyn.flower.rules import Rules
-    from feddyn.settings.deployed import deployable
+    from feddyn.settings.deployed import deployable, rules
 
     names = [f"site-{k}" for k in range(int(sites))] if sites.isdigit() else [name.strip() for name in sites.split(",")]
     plan = deployable(file, provide)
-    Rules(plan.rounds, plan.participation, least=least)  # which refuses what no round could follow
+    rules(plan, least)  # which refuses what no round could follow
     own = address == "127.0.0.1"
     ports = Ports(proxy=port, superlink=superlink_port)
     init(directory, file, dict(plan.code), sites=names, address=address, ports=ports, least=least, one_machine=own)

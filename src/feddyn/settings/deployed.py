@@ -29,7 +29,7 @@ def service(file: Path) -> Service:
     return Service(
         plan.algorithm,
         plan.model,
-        Rules(rounds=plan.rounds, participation=plan.participation, seed=plan.seed),
+        rules(plan),
         plan.population,
         plan.loss,
         plan.local_solver.weight_decay,
@@ -41,6 +41,11 @@ def service(file: Path) -> Service:
         uplink=plan.uplink,
         downlink=plan.downlink,
     )
+
+
+def rules(plan: Plan, least: int = 1) -> Rules:
+    """The terms of a plan's deployment, which refuse what no round could follow."""
+    return Rules(rounds=plan.rounds, participation=plan.participation, seed=plan.seed, least=least)
 
 
 def worker(file: Path, data: Callable[[Config], Population] | None, config: Config) -> SiteWorker:
